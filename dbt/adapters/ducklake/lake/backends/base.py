@@ -1,0 +1,134 @@
+"""What a metadata database must be able to do. Only the modules beside this one import a driver."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar
+
+from dbt.adapters.ducklake.lake.columns import Column
+from dbt.adapters.ducklake.lake.values import Value
+
+Row = tuple[Any, ...]
+Convert = Callable[[Any], Any]
+
+
+class Contended(Exception):
+    """Another writer was faster or holds what this one needs: roll back and try again."""
+
+
+class CommitBroken(Exception):
+    """The connection ended during COMMIT; whether the database has committed is unknown."""
+
+
+class Connection(ABC):
+    """One open transaction. Values are bound as `$1`, `$2`, … on every backend."""
+
+    @abstractmethod
+    def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]: ...
+
+    @abstractmethod
+    def execute(self, sql: str, values: Sequence[object] = ()) -> None: ...
+
+    @abstractmethod
+    def insert(self, relation: str, columns: Mapping[str, str], rows: Sequence[Row]) -> None:
+        """Insert rows whose columns have the given logical types (BIGINT, VARCHAR, BOOLEAN, UUID, TIMESTAMPTZ)."""
+
+    @abstractmethod
+    def has_table(self, name: str) -> bool: ...
+
+
+class Storage(ABC):
+    """How a database stores the metadata's logical types, and the values of inlined rows."""
+
+    physical_types: ClassVar[Mapping[str, str]]
+    # Conversions of logical types to and from what the driver takes and gives; a type that is not here needs none.
+    encode: ClassVar[Mapping[str, Convert]] = {}
+    decode: ClassVar[Mapping[str, Convert]] = {}
+
+    def selected(self, logical_type: str, column: str) -> str:
+        """The expression that reads a metadata column in a form its driver can give."""
+        return column
+
+    @abstractmethod
+    def inlined_type(self, column: Column) -> str:
+        """The SQL type of a column of an inlined table."""
+
+    @abstractmethod
+    def can_inline(self, column: Column) -> bool:
+        """Whether DuckDB keeps values of this column in inlined tables of this database."""
+
+    @abstractmethod
+    def inlined_selected(self, column: Column, name: str) -> str:
+        """The expression that reads such a column (`name` is quoted already), and what `inlined_value` turns into a
+        value."""
+
+    @abstractmethod
+    def inlined_value(self, column: Column, stored: Any) -> Value: ...
+
+    @abstractmethod
+    def inlined_bound(self, column: Column, value: Value) -> object:
+        """A value as it is bound in an INSERT into an inlined table; `NotAsText` if it cannot be kept there."""
+
+    def inlined_inserted(self, column: Column, placeholder: str) -> str:
+        """What stands for the bound value in the INSERT."""
+        return placeholder
+
+
+class Backend(ABC):
+    """A metadata database. `name` is for messages and holds no password."""
+
+    name: str
+    storage: Storage
+
+    @abstractmethod
+    def reading(self) -> AbstractContextManager[Connection]:
+        """A transaction that sees one state of the database."""
+
+    @abstractmethod
+    def writing(self) -> AbstractContextManager[Connection]:
+        """A transaction that commits when its block ends and rolls back when it raises.
+
+        Raises `Contended` where another writer was faster, and `CommitBroken` where the outcome is unknown.
+        """
+
+    @abstractmethod
+    def exists(self) -> bool:
+        """Whether there is a database at all; a file that is missing is not made by looking."""
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Make what a new lake needs before its tables: the file's folder must be there, a schema is created."""
+
+    @abstractmethod
+    def qualified(self, table: str) -> str:
+        """A table of the metadata schema, as SQL."""
+
+    def close(self) -> None:
+        """Give up connections that are kept; the backend connects again when it is used."""
+
+
+def decoder(storage: Storage, logical_types: Sequence[str]) -> Callable[[Row], Row] | None:
+    """The conversion of rows with these types, or None where the driver gives them as they are wanted."""
+    converts = [(index, storage.decode[name]) for index, name in enumerate(logical_types) if name in storage.decode]
+    if not converts:
+        return None
+
+    def decode(row: Row) -> Row:
+        values = list(row)
+        for index, convert in converts:
+            if values[index] is not None:
+                values[index] = convert(values[index])
+        return tuple(values)
+
+    return decode
+
+
+def encoded(storage: Storage, logical_types: Sequence[str], rows: Sequence[Row]) -> Iterator[Row]:
+    converts = [storage.encode.get(name) for name in logical_types]
+    for row in rows:
+        yield tuple(
+            value if convert is None or value is None else convert(value)
+            for value, convert in zip(row, converts, strict=True)
+        )

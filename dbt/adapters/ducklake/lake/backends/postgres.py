@@ -1,0 +1,253 @@
+"""Metadata in PostgreSQL, through a bounded pool of connections.
+
+Reading is REPEATABLE READ: several queries must see one state, or files that a compaction replaces between two of
+them would be seen twice or not at all.
+
+Writing is READ COMMITTED. The snapshot row is inserted first; whoever inserts the same id waits, then fails, so once
+that insert has succeeded nobody else can commit and every later query sees exactly the state the new snapshot
+follows. REPEATABLE READ would freeze the state before the wait and fail each time another writer was faster. An
+advisory lock lets our own writers queue instead of collide; DuckDB does not know it and is kept out by the snapshot's
+key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC
+from typing import Any, ClassVar
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.raw_cursor import RawCursor
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from dbt.adapters.ducklake.lake.backends.base import Backend, CommitBroken, Connection, Contended, Row, Storage, encoded
+from dbt.adapters.ducklake.lake.columns import Column
+from dbt.adapters.ducklake.lake.errors import InvalidDescription, MetadataQueryFailed, ServerUnreachable
+from dbt.adapters.ducklake.lake.names import quoted
+from dbt.adapters.ducklake.lake.nested_text import nested_text, parse_nested
+from dbt.adapters.ducklake.lake.types import TIMESTAMPS
+from dbt.adapters.ducklake.lake.values import Value, parse_value, value_text
+
+# dbt's threads share these; one that finds none free waits. A connection is given back after each transaction, ends
+# when it has been idle, and does not outlive an hour, so that fail-overs and password changes reach a long run.
+_MOST_CONNECTIONS, _IDLE_SECONDS, _LIFETIME_SECONDS = 8, 120.0, 3600.0
+
+_SERIALIZATION_FAILURE, _DEADLOCK, _UNIQUE_VIOLATION, _LOCK_TIMEOUT = "40001", "40P01", "23505", "55P03"
+_CONTENDED = frozenset({_SERIALIZATION_FAILURE, _DEADLOCK, _UNIQUE_VIOLATION, _LOCK_TIMEOUT})
+_TABLE_EXISTS = frozenset({"42P07", "42P06"})
+
+_TYPES = {
+    "boolean": "boolean", "int8": "smallint", "int16": "smallint", "int32": "integer", "int64": "bigint",
+    "uint8": "integer", "uint16": "integer", "uint32": "bigint", "float32": "real", "float64": "double precision",
+    "varchar": "bytea", "json": "bytea", "blob": "bytea",
+    "time": "time", "timetz": "time with time zone", "interval": "interval", "uuid": "uuid",
+}  # fmt: skip
+_KEPT_AS_TEXT = TIMESTAMPS | {"date", "timestamptz", "uint64", "int128", "uint128", "struct", "list", "map"}
+_READ_AS_TEXT = frozenset({"time", "timetz", "interval"})
+_BYTES = frozenset({"varchar", "json", "blob"})
+_LONGEST_NAME = 63
+
+
+class PostgresStorage(Storage):
+    physical_types: ClassVar = {
+        "BIGINT": "bigint",
+        "VARCHAR": "character varying",
+        "BOOLEAN": "boolean",
+        "UUID": "uuid",
+        "TIMESTAMPTZ": "timestamp with time zone",
+    }
+    decode: ClassVar = {"TIMESTAMPTZ": lambda moment: moment.astimezone(UTC)}
+
+    def inlined_type(self, column: Column) -> str:
+        if column.type.name == "decimal":
+            return f"numeric({column.type.precision},{column.type.scale})"
+        return _TYPES.get(column.type.name, "character varying")
+
+    def can_inline(self, column: Column) -> bool:
+        # DuckDB asks PostgreSQL for a type time_ns, which it does not have.
+        fits = len(column.name.encode()) <= _LONGEST_NAME
+        return fits and column.type.name not in ("geometry", "variant", "time_ns")
+
+    def inlined_selected(self, column: Column, name: str) -> str:
+        return f"CAST({name} AS text)" if column.type.name in _READ_AS_TEXT else name
+
+    def inlined_value(self, column: Column, stored: Any) -> Value:
+        if stored is None:
+            return None
+        name = column.type.name
+        if name in _BYTES:
+            return bytes(stored) if name == "blob" else bytes(stored).decode()
+        if column.type.is_container:
+            return parse_nested(column, stored)
+        return parse_value(column.type, stored) if name in _KEPT_AS_TEXT | _READ_AS_TEXT else stored
+
+    def inlined_bound(self, column: Column, value: Value) -> object:
+        if value is None:
+            return None
+        name = column.type.name
+        if name in _BYTES:
+            return value if name == "blob" else value.encode()
+        if column.type.is_container:
+            return nested_text(column, value)
+        return value_text(column.type, value) if name in _KEPT_AS_TEXT | _READ_AS_TEXT else value
+
+
+class PostgresConnection(Connection):
+    def __init__(self, connection: psycopg.Connection[Row], name: str, schema: str) -> None:
+        self._connection, self._name, self._schema = connection, name, schema
+
+    def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
+        with _translated(self._name):
+            cursor = self._connection.execute(sql, values)
+            return cursor.fetchall() if cursor.description else []
+
+    def execute(self, sql: str, values: Sequence[object] = ()) -> None:
+        self.rows(sql, values)
+
+    def insert(self, relation: str, columns: Mapping[str, str], rows: Sequence[Row]) -> None:
+        # An array per column: one statement and one answer, however many rows.
+        types = PostgresBackend.storage.physical_types
+        by_column = zip(*encoded(PostgresBackend.storage, list(columns.values()), rows), strict=True)
+        marks = ", ".join(f"CAST(${place} AS {types[logical]}[])" for place, logical in enumerate(columns.values(), 1))
+        arrays = [list(values) for values in by_column]
+        self.execute(
+            f"INSERT INTO {relation} ({', '.join(map(quoted, columns))}) SELECT * FROM unnest({marks})", arrays
+        )
+
+    def has_table(self, name: str) -> bool:
+        return self.rows("SELECT to_regclass($1) IS NOT NULL", [f"{quoted(self._schema)}.{quoted(name)}"])[0][0]  # type: ignore[no-any-return]
+
+
+class PostgresBackend(Backend):
+    storage = PostgresStorage()
+
+    def __init__(self, conninfo: str, schema: str, wait: float) -> None:
+        # Texts from a parser of connection strings may quote the password, so none is shown or chained.
+        try:
+            parts = conninfo_to_dict(conninfo)
+        except psycopg.Error:
+            raise InvalidDescription(
+                "`metadata` is not a connection string that PostgreSQL understands.",
+                "Write postgres:dbname=lake host=… user=…, or postgres:postgresql://user@host/lake.",
+            ) from None
+        self.schema, self.wait = schema, wait
+        shown = {key: parts[key] for key in ("host", "port", "dbname", "user") if parts.get(key) is not None}
+        self.name = "postgres:" + " ".join(f"{key}={value}" for key, value in shown.items())
+        self._conninfo = make_conninfo(conninfo, application_name=parts.get("application_name") or "dbt-ducklake")
+        self._pool: ConnectionPool[psycopg.Connection[Row]] | None = None
+        self._opening = threading.Lock()
+        self._lock_key = _lock_key(schema)
+
+    def exists(self) -> bool:
+        return True
+
+    def prepare(self) -> None:
+        with self.writing() as connection:
+            if not connection.rows("SELECT 1 FROM pg_namespace WHERE nspname = $1", [self.schema]):
+                connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(self.schema)}")
+
+    def qualified(self, table: str) -> str:
+        return f"{quoted(self.schema)}.{quoted(table)}"
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        with self._connected() as connection:
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            try:
+                yield PostgresConnection(connection, self.name, self.schema)
+            finally:
+                _roll_back(connection)
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        with self._connected() as connection:
+            connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+            try:
+                with _translated(self.name):
+                    connection.execute("SELECT pg_advisory_xact_lock($1)", [self._lock_key])
+                yield PostgresConnection(connection, self.name, self.schema)
+                _commit(connection, self.name)
+            except BaseException:
+                _roll_back(connection)
+                raise
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
+
+    @contextmanager
+    def _connected(self) -> Iterator[psycopg.Connection[Row]]:
+        with self._opening:
+            pool = self._pool or self._open_pool()
+        try:
+            connection = pool.getconn(timeout=self.wait)
+        except PoolTimeout as error:
+            raise ServerUnreachable(self.name, f"no connection within {self.wait:.0f} s") from error
+        try:
+            yield connection
+        finally:
+            pool.putconn(connection)
+
+    def _open_pool(self) -> ConnectionPool[psycopg.Connection[Row]]:
+        # The pool connects in the background and keeps the reason of a failure to its log, so look for it first.
+        try:
+            psycopg.connect(self._conninfo, connect_timeout=max(2, int(self.wait))).close()
+        except psycopg.Error as error:
+            raise ServerUnreachable(self.name, _without_password(str(error), self._conninfo)) from None
+        self._pool = ConnectionPool(
+            self._conninfo,
+            kwargs={"autocommit": True, "cursor_factory": RawCursor},
+            min_size=0,
+            max_size=_MOST_CONNECTIONS,
+            max_idle=_IDLE_SECONDS,
+            max_lifetime=_LIFETIME_SECONDS,
+            timeout=self.wait,
+            check=ConnectionPool.check_connection,
+            num_workers=1,
+            open=True,
+        )
+        return self._pool
+
+
+def _lock_key(schema: str) -> int:
+    """The advisory lock of one lake's writers; advisory locks are per database, so the schema makes it unique there."""
+    digest = hashlib.sha256(f"dbt-ducklake commit {schema}".encode()).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)
+
+
+def _without_password(text: str, conninfo: str) -> str:
+    password = conninfo_to_dict(conninfo).get("password")
+    return " ".join((text.replace(str(password), "***") if password else text).split())
+
+
+@contextmanager
+def _translated(name: str) -> Iterator[None]:
+    try:
+        yield
+    except psycopg.Error as error:
+        if error.sqlstate in _CONTENDED or error.sqlstate in _TABLE_EXISTS:
+            raise Contended(str(error)) from error
+        raise MetadataQueryFailed(name, str(error)) from error
+
+
+def _commit(connection: psycopg.Connection[Row], name: str) -> None:
+    try:
+        connection.execute("COMMIT")
+    except psycopg.OperationalError as error:
+        if error.sqlstate in _CONTENDED:
+            raise Contended(str(error)) from error
+        if connection.broken or error.sqlstate is None:
+            raise CommitBroken(str(error)) from error
+        raise MetadataQueryFailed(name, str(error)) from error
+    except psycopg.Error as error:
+        raise MetadataQueryFailed(name, str(error)) from error
+
+
+def _roll_back(connection: psycopg.Connection[Row]) -> None:
+    if not connection.closed:
+        connection.execute("ROLLBACK")

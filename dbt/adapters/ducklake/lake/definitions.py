@@ -1,0 +1,129 @@
+"""What a snapshot says of schemas, tables and views."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from dbt.adapters.ducklake.lake.columns import Column, find, walk
+from dbt.adapters.ducklake.lake.errors import ColumnNotFound
+from dbt.adapters.ducklake.lake.names import ColumnId, SchemaId, SnapshotId, TableId
+from dbt.adapters.ducklake.lake.paths import StoredPath
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    id: SchemaId
+    uuid: UUID
+    name: str
+    path: StoredPath
+    since: SnapshotId
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionField:
+    """A partition key: a top-level column through `identity`, `year`, `month`, `day`, `hour` or `bucket(N)`."""
+
+    column_id: ColumnId
+    transform: str = "identity"
+
+
+@dataclass(frozen=True, slots=True)
+class SortField:
+    """A sort key, in DuckDB's SQL. Advisory: it says how writers order rows, and nothing of what a reader will find."""
+
+    expression: str
+    descending: bool = False
+    nulls_first: bool = False
+    dialect: str = "duckdb"
+
+
+@dataclass(frozen=True, slots=True)
+class Partitioning:
+    id: int
+    fields: tuple[PartitionField, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InlinedTable:
+    """A table of the metadata database that holds rows of a lake table, with the columns of one schema version."""
+
+    name: str
+    schema_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableName:
+    """A table without its columns: what listing a schema gives."""
+
+    id: TableId
+    uuid: UUID
+    schema: Schema
+    name: str
+    path: StoredPath
+    since: SnapshotId
+
+    def __str__(self) -> str:
+        return f"{self.schema.name}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    named: TableName
+    columns: tuple[Column, ...]
+    location: str
+    partitioning: Partitioning | None = None
+    sort: tuple[SortField, ...] = ()
+    comment: str | None = None
+    inlined: tuple[InlinedTable, ...] = ()
+    next_column_id: int = 1
+
+    @property
+    def id(self) -> TableId:
+        return self.named.id
+
+    @property
+    def name(self) -> str:
+        return self.named.name
+
+    @property
+    def schema(self) -> Schema:
+        return self.named.schema
+
+    def __str__(self) -> str:
+        return str(self.named)
+
+    def column(self, name: str) -> Column:
+        if (column := find(self.columns, name)) is None:
+            raise ColumnNotFound(str(self), name, [column.name for column in self.columns])
+        return column
+
+    def at(self, path: tuple[str, ...]) -> Column:
+        """The column or nested field at a path of names."""
+        column = self.column(path[0])
+        for name in path[1:]:
+            child = column.child(name)
+            if child is None:
+                raise ColumnNotFound(f"{self}.{column.name}", name, [child.name for child in column.children])
+            column = child
+        return column
+
+    def by_id(self) -> dict[ColumnId, Column]:
+        return {column.id: column for column in walk(self.columns)}
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view. Its SQL names tables of its own lake with `{DUCKLAKE_CATALOG}` where DuckDB wrote the lake's name."""
+
+    id: TableId
+    uuid: UUID
+    schema: Schema
+    name: str
+    sql: str
+    dialect: str
+    column_aliases: tuple[str, ...] = ()
+    comment: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.schema.name}.{self.name}"

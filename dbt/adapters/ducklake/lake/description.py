@@ -1,0 +1,123 @@
+"""What a profile says of a lake: where it is and how to open it. Names and meanings are those of DuckLake's ATTACH."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from dbt.adapters.ducklake.lake.errors import InvalidDescription
+from dbt.adapters.ducklake.lake.transaction.commit import Patience
+
+KINDS = ("duckdb", "sqlite", "postgres")
+
+
+@dataclass(frozen=True, slots=True)
+class LakeDescription:
+    """`metadata` is `duckdb:PATH`, `sqlite:PATH`, `postgres:CONNINFO or URL`, or for PostgreSQL a mapping with
+    `type`, `host`, `port`, `user`, `password`, `dbname`. `busy_timeout` is how long, in seconds, a file or connection
+    that others hold is waited for."""
+
+    metadata: str | Mapping[str, object]
+    data_path: str | None = None
+    metadata_schema: str | None = None
+    catalog: str | None = None
+    create_if_not_exists: bool | None = None
+    read_only: bool = False
+    snapshot_version: int | None = None
+    snapshot_time: datetime | None = None
+    override_data_path: bool = False
+    data_inlining_row_limit: int | None = None
+    encrypted: bool = False
+    busy_timeout: float = 10.0
+    patience: Patience = field(default_factory=Patience)
+
+    def __post_init__(self) -> None:
+        if self.snapshot_version is not None and self.snapshot_time is not None:
+            raise InvalidDescription(
+                "`snapshot_version` and `snapshot_time` are both set.", "A lake is seen at one or the other."
+            )
+        if self.snapshot_time is not None and self.snapshot_time.tzinfo is None:
+            raise InvalidDescription(
+                f"`snapshot_time` {self.snapshot_time.isoformat()} has no time zone.", "Write one, such as +00:00."
+            )
+        if self.data_inlining_row_limit is not None and self.data_inlining_row_limit < 0:
+            raise InvalidDescription(
+                f"`data_inlining_row_limit` is {self.data_inlining_row_limit}.", "It is a number of rows, 0 for none."
+            )
+        if self.metadata_schema == "":
+            raise InvalidDescription("`metadata_schema` is empty.", "Name a schema, or leave it out.")
+
+    @property
+    def is_time_travel(self) -> bool:
+        return self.snapshot_version is not None or self.snapshot_time is not None
+
+    @property
+    def creation_refused(self) -> str | None:
+        """Why a lake that is not there may not be made, None if it may."""
+        if self.create_if_not_exists is False:
+            return "`create_if_not_exists: false` forbids to make one"
+        if self.read_only or self.is_time_travel:
+            return "a lake that is opened for reading is not made"
+        return None
+
+    @property
+    def kind(self) -> str:
+        return self._split()[0]
+
+    @property
+    def place(self) -> str:
+        """The path of a metadata file, or PostgreSQL's connection string."""
+        return self._split()[1]
+
+    @property
+    def new_data_path(self) -> str | None:
+        """Where a new lake keeps its files: beside a DuckDB file, unless something else is said."""
+        if self.data_path is None and self.kind == "duckdb":
+            return f"{Path(self.place).expanduser().absolute()}.files"
+        return self.data_path
+
+    def _split(self) -> tuple[str, str]:
+        if isinstance(self.metadata, Mapping):
+            return _from_mapping(self.metadata)
+        kind, colon, place = self.metadata.removeprefix("ducklake:").partition(":")
+        if kind == "postgresql" and place.startswith("//"):
+            return "postgres", f"{kind}:{place}"
+        if kind == "md":
+            raise InvalidDescription(
+                "`metadata` names MotherDuck (md:).", "Only duckdb:, sqlite: and postgres: are supported."
+            )
+        if not colon or kind not in KINDS:
+            # What stands there instead may be a connection string with a password in it.
+            raise InvalidDescription(
+                "`metadata` must begin with duckdb:, sqlite: or postgres:.",
+                f"Found {kind}:." if colon and kind.isalnum() else "Found no such beginning.",
+            )
+        if not place:
+            raise InvalidDescription(f"`metadata` is {kind}: and nothing else.", "Say where it is.")
+        # postgres://… is a URL as a whole, postgres:postgres://… one after the kind.
+        return kind, f"{kind}:{place}" if kind == "postgres" and place.startswith("//") else place
+
+
+_POSTGRES_KEYS = ("host", "port", "user", "password", "dbname")
+
+
+def _from_mapping(parts: Mapping[str, object]) -> tuple[str, str]:
+    kind = parts.get("type")
+    if kind != "postgres":
+        raise InvalidDescription(
+            f"`metadata.type` is {kind!r}.", "As a mapping, metadata describes PostgreSQL: postgres."
+        )
+    unknown = sorted(set(parts) - {"type", *_POSTGRES_KEYS})
+    if unknown:
+        raise InvalidDescription(
+            f"`metadata` has {', '.join(unknown)}.", f"It takes type, {', '.join(_POSTGRES_KEYS)}."
+        )
+    given = {key: str(parts[key]) for key in _POSTGRES_KEYS if parts.get(key) is not None}
+    return "postgres", " ".join(f"{key}={_conninfo_value(value)}" for key, value in given.items())
+
+
+def _conninfo_value(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

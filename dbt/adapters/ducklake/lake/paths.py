@@ -1,0 +1,41 @@
+"""Where files lie. A stored path is put together by plain concatenation, each piece only while the next is relative."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+
+class StoredPath(NamedTuple):
+    """A path as the metadata holds it: relative to what contains it, or complete."""
+
+    text: str
+    is_relative: bool
+
+    def under(self, parent: str) -> str:
+        return parent + self.text if self.is_relative else self.text
+
+
+def stored_path(text: str | None, is_relative: bool | None) -> StoredPath:
+    """NULL is the path of the parent itself."""
+    return StoredPath("", True) if text is None else StoredPath(text, is_relative is not False)
+
+
+def path_below(folder: str, full: str) -> StoredPath:
+    """How a file is stored: relative where it lies below the folder that contains it."""
+    return StoredPath(full[len(folder) :], True) if full.startswith(folder) else StoredPath(full, False)
+
+
+def is_remote(path: str) -> bool:
+    return "://" in path
+
+
+def as_data_path(path: str) -> str:
+    """A data path as a new lake stores it: complete, with `/` at the end."""
+    full = path if is_remote(path) else os.path.abspath(os.path.expanduser(path)).replace(os.sep, "/")
+    return full if full.endswith("/") else full + "/"
+
+
+def same_data_path(asked: str, stored: str) -> bool:
+    """Whether a data path given by the user is the stored one, which another client may have stored as it was typed."""
+    return as_data_path(asked) == as_data_path(stored)

@@ -1,0 +1,281 @@
+"""The files of one table at one snapshot: what to read, minus what to leave out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from dbt.adapters.ducklake.lake.definitions import PartitionField, Table
+from dbt.adapters.ducklake.lake.errors import InvalidMetadata, UnsupportedLayout
+from dbt.adapters.ducklake.lake.metadata import MetadataSession
+from dbt.adapters.ducklake.lake.names import ColumnId, FileId, SnapshotId, TableId
+from dbt.adapters.ducklake.lake.snapshot.inlined import InlinedRow, inlined_rows_at
+from dbt.adapters.ducklake.lake.snapshot.pruning import FileFacts, FileStatistics, Predicate, may_match
+from dbt.adapters.ducklake.lake.spec import tables
+from dbt.adapters.ducklake.lake.spec.inlined import deletes_table_of
+
+
+class DeleteFile(NamedTuple):
+    """Positions of deleted rows of one data file.
+
+    A file with a third column `_ducklake_internal_snapshot_id` says when each row was deleted; only those up to the
+    snapshot read count. Look for the column itself: `partial_max` does not tell of every such file.
+    """
+
+    id: FileId
+    path: str
+    format: str
+    delete_count: int
+    size: int
+    footer_size: int | None
+    begin: SnapshotId
+    partial_max: SnapshotId | None
+
+
+class DataFile(NamedTuple):
+    """A Parquet file of a table. Where `rows_up_to` is set, it also holds rows of later snapshots: keep those whose
+    `_ducklake_internal_snapshot_id` is not above it."""
+
+    id: FileId
+    path: str
+    record_count: int
+    size: int
+    footer_size: int | None
+    row_id_start: int | None
+    begin: SnapshotId
+    end: SnapshotId | None
+    partition_id: int | None
+    mapping_id: FileId | None
+    partial_max: SnapshotId | None
+    rows_up_to: SnapshotId | None
+    delete_file: DeleteFile | None
+
+
+class MappedColumn(NamedTuple):
+    """A column of a file that is found by name: the field it becomes, and what is below it."""
+
+    name: str
+    field_id: ColumnId
+    children: tuple[MappedColumn, ...] = ()
+    is_partition: bool = False
+
+
+NameMapping = tuple[MappedColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableFiles:
+    """Everything that makes up the rows of a table at a snapshot.
+
+    Deleted positions of a file are those of its delete file and those in `inlined_deletes`, both physical positions.
+    `partition_values` gives (key, text) of each file under its own spec.
+    """
+
+    data_files: tuple[DataFile, ...]
+    pruned: int = 0
+    mappings: Mapping[FileId, NameMapping] = field(default_factory=dict)
+    partition_values: Mapping[FileId, tuple[str | None, ...]] = field(default_factory=dict)
+    partition_specs: Mapping[int, tuple[PartitionField, ...]] = field(default_factory=dict)
+    inlined_deletes: Mapping[FileId, tuple[int, ...]] = field(default_factory=dict)
+    inlined_rows: tuple[InlinedRow, ...] = ()
+
+
+_LIVE_DELETES = "d.begin_snapshot <= $1 AND (d.end_snapshot IS NULL OR d.end_snapshot > $1)"
+_FILE_COLUMNS = (
+    "f.data_file_id, f.path, f.path_is_relative, f.file_format, f.record_count, f.file_size_bytes, f.footer_size, "
+    "f.row_id_start, f.begin_snapshot, f.end_snapshot, f.partition_id, f.mapping_id, f.partial_max, f.encryption_key"
+)
+_DELETE_COLUMNS = (
+    "d.delete_file_id, d.path, d.path_is_relative, d.format, d.delete_count, d.file_size_bytes, d.footer_size, "
+    "d.begin_snapshot, d.partial_max, d.encryption_key"
+)
+LIVE_FILES = (
+    f"SELECT {_FILE_COLUMNS}, {_DELETE_COLUMNS} FROM {{data_file}} AS f LEFT JOIN {{delete_file}} AS d "
+    f"ON d.data_file_id = f.data_file_id AND d.table_id = $2 AND {_LIVE_DELETES} "
+)
+
+
+def load_files(
+    session: MetadataSession, snapshot: SnapshotId, table: Table, predicates: Sequence[Predicate] = ()
+) -> TableFiles:
+    condition = "WHERE f.table_id = $2 AND f.begin_snapshot <= $1 AND (f.end_snapshot IS NULL OR f.end_snapshot > $1)"
+    files = files_from_rows(
+        session.query(f"{LIVE_FILES}{condition} ORDER BY f.data_file_id", snapshot, table.id), snapshot, table
+    )
+    specs, values = _partition_values(session, snapshot, table, files)
+    kept = _pruned(session, snapshot, table, files, predicates, specs, values)
+    return TableFiles(
+        data_files=kept,
+        pruned=len(files) - len(kept),
+        mappings=load_mappings(session, table.id, kept),
+        partition_values=values,
+        partition_specs=specs,
+        inlined_deletes=inlined_deletes_between(session, table.id, SnapshotId(0), snapshot),
+        inlined_rows=inlined_rows_at(session, snapshot, table),
+    )
+
+
+def files_from_rows(
+    rows: Sequence[tuple[object, ...]], snapshot: SnapshotId | None, table: Table
+) -> tuple[DataFile, ...]:
+    """Rows of LIVE_FILES as files; `snapshot` None means that all rows of a file are asked for."""
+    location, found, seen = table.location, [], set()
+    for row in rows:
+        (id, path, relative, kind, count, size, footer, first, begin, end, partition, mapping, most, key, *deleted) = (
+            row
+        )
+        if key is not None or (deleted[0] is not None and deleted[9] is not None):
+            raise UnsupportedLayout(str(table), f"file {id} is encrypted", "Rewrite it in a lake without encryption.")
+        if kind is not None and str(kind).lower() != "parquet":
+            raise UnsupportedLayout(str(table), f"file {id} has format {kind}", "Only Parquet can be read.")
+        if id in seen:
+            raise InvalidMetadata(
+                f"data file {id} of {table} has two delete files at once", "End all but the newest of them."
+            )
+        seen.add(id)
+        later = snapshot if most is not None and snapshot is not None and most > snapshot else None  # type: ignore[operator]
+        full = location + path if relative is not False and relative != 0 else path  # type: ignore[operator]
+        delete_file = _delete_file(deleted, location) if deleted[0] is not None else None
+        found.append(
+            DataFile._make(
+                (id, full, count, size, footer, first, begin, end, partition, mapping, most, later, delete_file)
+            )
+        )
+    return tuple(found)
+
+
+def _delete_file(row: list[object], location: str) -> DeleteFile:
+    id, path, relative, kind, count, size, footer, begin, most, _ = row
+    if kind not in ("parquet", "puffin"):
+        raise InvalidMetadata(f"delete file {id} has format {kind!r}", "Only parquet and puffin are known.")
+    full = location + path if relative is not False and relative != 0 else path  # type: ignore[operator]
+    return DeleteFile._make((id, full, kind, count, size, footer, begin, most))
+
+
+def _partition_values(
+    session: MetadataSession, snapshot: SnapshotId, table: Table, files: Sequence[DataFile]
+) -> tuple[dict[int, tuple[PartitionField, ...]], dict[FileId, tuple[str | None, ...]]]:
+    if all(file.partition_id is None for file in files):
+        return {}, {}
+    specs: dict[int, tuple[PartitionField, ...]] = {}
+    every = "WHERE table_id = $1 ORDER BY partition_id, partition_key_index"
+    for row in session.read(tables.PartitionColumn, every, table.id):
+        field_ = PartitionField(ColumnId(row.column_id), row.transform)
+        specs[row.partition_id] = (*specs.get(row.partition_id, ()), field_)
+    rows = session.query(
+        "SELECT v.data_file_id, v.partition_value FROM {file_partition_value} AS v "
+        "JOIN {data_file} AS f ON f.data_file_id = v.data_file_id "
+        "WHERE v.table_id = $2 AND f.table_id = $2 AND f.begin_snapshot <= $1 "
+        "AND (f.end_snapshot IS NULL OR f.end_snapshot > $1) ORDER BY v.data_file_id, v.partition_key_index",
+        snapshot,
+        table.id,
+    )
+    values: dict[FileId, tuple[str | None, ...]] = {}
+    for file_id, value in rows:
+        values[file_id] = (*values.get(file_id, ()), value)
+    return specs, values
+
+
+def _pruned(
+    session: MetadataSession,
+    snapshot: SnapshotId,
+    table: Table,
+    files: tuple[DataFile, ...],
+    predicates: Sequence[Predicate],
+    specs: Mapping[int, tuple[PartitionField, ...]],
+    values: Mapping[FileId, tuple[str | None, ...]],
+) -> tuple[DataFile, ...]:
+    if not predicates or not files:
+        return files
+    columns = table.by_id()
+    asked = sorted({predicate.column_id for predicate in predicates})
+    statistics = _statistics(session, snapshot, table.id, asked)
+
+    def facts(file: DataFile) -> FileFacts:
+        spec = specs.get(file.partition_id, ()) if file.partition_id is not None else ()
+        keys = [
+            (key.column_id, key.transform, value) for key, value in zip(spec, values.get(file.id, ()), strict=False)
+        ]
+        return FileFacts(file.begin, statistics.get(file.id, {}), keys)
+
+    return tuple(file for file in files if may_match(predicates, columns, facts(file)))
+
+
+def _statistics(
+    session: MetadataSession, snapshot: SnapshotId, table_id: TableId, columns: Sequence[ColumnId]
+) -> dict[FileId, dict[ColumnId, FileStatistics]]:
+    places = ", ".join(f"${place}" for place in range(3, 3 + len(columns)))
+    rows = session.query(
+        "SELECT s.data_file_id, s.column_id, s.value_count, s.null_count, s.min_value, s.max_value, s.contains_nan "
+        "FROM {file_column_stats} AS s JOIN {data_file} AS f ON f.data_file_id = s.data_file_id "
+        "WHERE s.table_id = $2 AND f.table_id = $2 AND f.begin_snapshot <= $1 "
+        f"AND (f.end_snapshot IS NULL OR f.end_snapshot > $1) AND s.column_id IN ({places})",
+        snapshot,
+        table_id,
+        *columns,
+    )
+    found: dict[FileId, dict[ColumnId, FileStatistics]] = defaultdict(dict)
+    for file_id, column_id, values, nulls, low, high, nan in rows:
+        found[file_id][column_id] = FileStatistics(values, nulls, low, high, None if nan is None else bool(nan))
+    return found
+
+
+def load_mappings(session: MetadataSession, table_id: TableId, files: Sequence[DataFile]) -> dict[FileId, NameMapping]:
+    used = {file.mapping_id for file in files if file.mapping_id is not None}
+    if not used:
+        return {}
+    found = mappings_of(session, table_id)
+    if missing := used - set(found):
+        raise InvalidMetadata(
+            f"name mapping {min(missing)} of table {table_id} has no rows", "The file cannot be read."
+        )
+    return {mapping_id: mapping for mapping_id, mapping in found.items() if mapping_id in used}
+
+
+def mappings_of(session: MetadataSession, table_id: TableId) -> dict[FileId, NameMapping]:
+    """All name mappings registered for a table."""
+    kinds = {row.mapping_id: row.type for row in session.read(tables.ColumnMapping, "WHERE table_id = $1", table_id)}
+    if other := {kind for kind in kinds.values() if kind != "map_by_name"}:
+        raise InvalidMetadata(f"a name mapping has type {min(other)!r}", "DuckLake knows only map_by_name.")
+    rows = session.read(
+        tables.NameMapping,
+        "WHERE mapping_id IN (SELECT mapping_id FROM {column_mapping} WHERE table_id = $1) "
+        "ORDER BY mapping_id, column_id",
+        table_id,
+    )
+    by_parent: dict[tuple[int, int | None], list[tables.NameMapping]] = defaultdict(list)
+    for row in rows:
+        by_parent[row.mapping_id, row.parent_column].append(row)
+
+    def below(mapping_id: int, parent: int | None) -> NameMapping:
+        return tuple(
+            MappedColumn(
+                name=row.source_name,
+                field_id=ColumnId(row.target_field_id),
+                children=below(mapping_id, row.column_id),
+                is_partition=bool(row.is_partition),
+            )
+            for row in by_parent[mapping_id, parent]
+        )
+
+    return {FileId(mapping_id): below(mapping_id, None) for mapping_id in kinds}
+
+
+def inlined_deletes_between(
+    session: MetadataSession, table_id: TableId, first: SnapshotId, last: SnapshotId
+) -> dict[FileId, tuple[int, ...]]:
+    name = deletes_table_of(table_id)
+    if not session.has_table(name):
+        return {}
+    rows = session.run_on(
+        name,
+        "SELECT file_id, row_id FROM {table} WHERE begin_snapshot BETWEEN $1 AND $2 ORDER BY file_id, row_id",
+        first,
+        last,
+    )
+    found: dict[FileId, list[int]] = defaultdict(list)
+    for file_id, position in rows:
+        found[file_id].append(position)
+    return {file_id: tuple(positions) for file_id, positions in found.items()}

@@ -1,0 +1,149 @@
+"""Rows that live in the metadata database, as values of the table's columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dbt.adapters.ducklake.lake.columns import Column
+from dbt.adapters.ducklake.lake.definitions import InlinedTable, Table
+from dbt.adapters.ducklake.lake.errors import InvalidMetadata
+from dbt.adapters.ducklake.lake.metadata import MetadataSession
+from dbt.adapters.ducklake.lake.names import ColumnId, SnapshotId, TableId, quoted
+from dbt.adapters.ducklake.lake.snapshot.load import columns_from_rows, is_visible
+from dbt.adapters.ducklake.lake.spec import tables
+from dbt.adapters.ducklake.lake.types import can_widen
+from dbt.adapters.ducklake.lake.values import Value, parse_value, widened
+
+
+class InlinedRow(NamedTuple):
+    """A row with its values in the order of the table's columns, and where it is kept."""
+
+    row_id: int
+    begin: SnapshotId
+    end: SnapshotId | None
+    kept_in: str
+    values: tuple[Value, ...]
+
+
+def inlined_rows_at(session: MetadataSession, snapshot: SnapshotId, table: Table) -> tuple[InlinedRow, ...]:
+    """The rows visible at a snapshot."""
+    condition = "begin_snapshot <= $1 AND (end_snapshot IS NULL OR end_snapshot > $1)"
+    return _rows_where(session, table, condition, snapshot)
+
+
+def inlined_rows_inserted(
+    session: MetadataSession, table: Table, first: SnapshotId, last: SnapshotId
+) -> tuple[InlinedRow, ...]:
+    return _rows_where(session, table, "begin_snapshot BETWEEN $1 AND $2", first, last)
+
+
+def inlined_rows_ended(
+    session: MetadataSession, table: Table, first: SnapshotId, last: SnapshotId
+) -> tuple[InlinedRow, ...]:
+    return _rows_where(session, table, "end_snapshot BETWEEN $1 AND $2", first, last)
+
+
+def _rows_where(session: MetadataSession, table: Table, condition: str, *values: SnapshotId) -> tuple[InlinedRow, ...]:
+    found: list[InlinedRow] = []
+    history: _ColumnHistory | None = None
+    for inlined in table.inlined:
+        history = history or _ColumnHistory(session, table)
+        columns = history.columns_of(inlined)
+        found += _read(session, table, inlined, columns, condition, values)
+    return tuple(sorted(found, key=lambda row: (row.row_id, row.begin)))
+
+
+def _read(
+    session: MetadataSession,
+    table: Table,
+    inlined: InlinedTable,
+    columns: Sequence[Column],
+    condition: str,
+    values: Sequence[SnapshotId],
+) -> list[InlinedRow]:
+    storage = session.storage
+    selected = "".join(f", {storage.inlined_selected(column, quoted(column.name))}" for column in columns)
+    # Braces in a column's name would be taken for the table's place.
+    escaped = selected.replace("{", "{{").replace("}", "}}")
+    sql = f"SELECT row_id, begin_snapshot, end_snapshot{escaped} FROM {{table}} WHERE {condition} ORDER BY row_id"
+    stored = {column.id: place for place, column in enumerate(columns, 3)}
+    written_as = {column.id: column for column in columns}
+    rows = []
+    for row in session.run_on(inlined.name, sql, *values):
+        # A column that the row was written without holds its initial default.
+        now = (
+            converted(
+                written_as[column.id], column, storage.inlined_value(written_as[column.id], row[stored[column.id]])
+            )
+            if column.id in stored
+            else initial_value(column)
+            for column in table.columns
+        )
+        rows.append(InlinedRow(row[0], row[1], row[2], inlined.name, tuple(now)))
+    return rows
+
+
+class _ColumnHistory:
+    """The columns that a table had at earlier schema versions: what its older inlined tables are made of."""
+
+    def __init__(self, session: MetadataSession, table: Table) -> None:
+        self._table = table
+        self._rows = session.read(tables.Column, "WHERE table_id = $1", table.id)
+        # In layouts that do not say which table a version changed, each version may be this table's.
+        self._layouts = session.query(
+            "SELECT schema_version, begin_snapshot FROM {schema_versions} "
+            "WHERE table_id = $1 OR table_id IS NULL ORDER BY schema_version",
+            table.id,
+        )
+
+    def columns_of(self, inlined: InlinedTable) -> tuple[Column, ...]:
+        """The columns at the last change of layout up to the inlined table's version, which may be no such change."""
+        begins = [begin for version, begin in self._layouts if version <= inlined.schema_version]
+        columns = columns_from_rows(row for row in self._rows if begins and is_visible(row, begins[-1]))
+        if not columns:
+            raise InvalidMetadata(
+                f"nothing says which columns {inlined.name} of {self._table} was made with",
+                "Flush the inlined rows with DuckDB (ducklake_flush_inlined_data).",
+            )
+        return columns
+
+
+def initial_value(column: Column) -> Value:
+    """What rows hold that were written before the column was added."""
+    if column.initial_default is None or column.type.is_container:
+        return None
+    return parse_value(column.type, column.initial_default)
+
+
+def converted(old: Column, new: Column, value: Value) -> Value:
+    """A value of a column as it was, as a value of the column as it is: fields by their ids, types widened."""
+    if value is None:
+        return None
+    if new.type.name == "struct" and old.type.name == "struct":
+        before: dict[ColumnId, Column] = {child.id: child for child in old.children}
+        return {
+            child.name: converted(before[child.id], child, value[before[child.id].name])
+            if child.id in before
+            else initial_value(child)
+            for child in new.children
+        }
+    if new.type.name == "list" and old.type.name == "list":
+        return [converted(old.children[0], new.children[0], element) for element in value]
+    if new.type.name == "map" and old.type.name == "map":
+        pairs = zip(old.children, new.children, strict=True)
+        (old_key, new_key), (old_held, new_held) = pairs
+        return [(converted(old_key, new_key, key), converted(old_held, new_held, held)) for key, held in value]
+    if old.type == new.type:
+        return value
+    if not can_widen(old.type, new.type):
+        raise InvalidMetadata(
+            f"column {new.name} was {old.type} and is {new.type}", "No such change of type is allowed."
+        )
+    return widened(old.type, new.type, value)
+
+
+def table_versions(session: MetadataSession, table_id: TableId) -> list[InlinedTable]:
+    """All inlined tables of a table, whatever snapshot they belong to."""
+    rows = session.read(tables.InlinedDataTables, "WHERE table_id = $1 ORDER BY schema_version", table_id)
+    return [InlinedTable(row.table_name, row.schema_version) for row in rows]

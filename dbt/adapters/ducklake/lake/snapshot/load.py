@@ -1,0 +1,243 @@
+"""Schemas, tables and views as the metadata rows of one snapshot say them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from dbt.adapters.ducklake.lake.columns import Column, Default
+from dbt.adapters.ducklake.lake.definitions import (
+    InlinedTable,
+    PartitionField,
+    Partitioning,
+    Schema,
+    SortField,
+    Table,
+    TableName,
+    View,
+)
+from dbt.adapters.ducklake.lake.errors import InvalidMetadata
+from dbt.adapters.ducklake.lake.metadata import MetadataSession
+from dbt.adapters.ducklake.lake.names import ColumnId, SchemaId, SnapshotId, TableId
+from dbt.adapters.ducklake.lake.paths import stored_path
+from dbt.adapters.ducklake.lake.spec import tables
+from dbt.adapters.ducklake.lake.types import type_from_text
+
+T = TypeVar("T")
+
+# In every query here $1 is the snapshot.
+VISIBLE = "begin_snapshot <= $1 AND (end_snapshot IS NULL OR end_snapshot > $1)"
+# lower() differs between databases beyond A to Z, but never tells apart what DuckLake compares as equal.
+NAMED = "lower({}) = lower($2)"
+
+# Which tables to load: one, or all of a schema.
+OF_TABLE = "= $2"
+OF_SCHEMA = f"IN (SELECT table_id FROM {{table}} WHERE schema_id = $2 AND {VISIBLE})"
+
+
+def is_visible(row: tables.Column | tables.Tag, snapshot: int) -> bool:
+    return row.begin_snapshot <= snapshot and (row.end_snapshot is None or row.end_snapshot > snapshot)
+
+
+def load_schemas(session: MetadataSession, snapshot: SnapshotId, name: str | None = None) -> tuple[Schema, ...]:
+    where, values = f"WHERE {VISIBLE}", [snapshot]
+    if name is not None:
+        return _schemas(session.read(tables.Schema, f"{where} AND {NAMED.format('schema_name')}", *values, name))
+    return _schemas(session.read(tables.Schema, f"{where} ORDER BY schema_id", *values))
+
+
+def _schemas(rows: Iterable[tables.Schema]) -> tuple[Schema, ...]:
+    return tuple(
+        Schema(
+            id=SchemaId(row.schema_id),
+            uuid=row.schema_uuid,
+            name=row.schema_name,
+            path=stored_path(row.path, row.path_is_relative),
+            since=SnapshotId(row.begin_snapshot),
+        )
+        for row in rows
+    )
+
+
+def load_table_names(
+    session: MetadataSession, snapshot: SnapshotId, schema: Schema, name: str | None = None
+) -> tuple[TableName, ...]:
+    if name is not None:
+        rest = f"WHERE {VISIBLE} AND {NAMED.format('table_name')} AND schema_id = $3"
+        rows = session.read(tables.Table, rest, snapshot, name, schema.id)
+    else:
+        rest = f"WHERE {VISIBLE} AND schema_id = $2 ORDER BY table_id"
+        rows = session.read(tables.Table, rest, snapshot, schema.id)
+    return tuple(
+        TableName(
+            id=TableId(row.table_id),
+            uuid=row.table_uuid,
+            schema=schema,
+            name=row.table_name,
+            path=stored_path(row.path, row.path_is_relative),
+            since=SnapshotId(row.begin_snapshot),
+        )
+        for row in rows
+    )
+
+
+def load_views(
+    session: MetadataSession, snapshot: SnapshotId, schema: Schema, name: str | None = None
+) -> tuple[View, ...]:
+    if name is not None:
+        rest = f"WHERE {VISIBLE} AND {NAMED.format('view_name')} AND schema_id = $3"
+        rows = session.read(tables.View, rest, snapshot, name, schema.id)
+    else:
+        rest = f"WHERE {VISIBLE} AND schema_id = $2 ORDER BY view_id"
+        rows = session.read(tables.View, rest, snapshot, schema.id)
+    if not rows:
+        return ()
+    commented = f"WHERE {VISIBLE} AND object_id IN (SELECT view_id FROM {{view}} WHERE schema_id = $2 AND {VISIBLE})"
+    comments = _comments(session.read(tables.Tag, commented, snapshot, schema.id), lambda tag: tag.object_id)
+    return tuple(
+        View(
+            id=TableId(row.view_id),
+            uuid=row.view_uuid,
+            schema=schema,
+            name=row.view_name,
+            sql=row.sql,
+            dialect=row.dialect or "duckdb",
+            column_aliases=aliases_from_text(row.column_aliases),
+            comment=comments.get(row.view_id),
+        )
+        for row in rows
+    )
+
+
+def load_tables(
+    session: MetadataSession, snapshot: SnapshotId, names: Sequence[TableName], data_path: str, which: str, value: int
+) -> tuple[Table, ...]:
+    """Whole definitions of the tables that `which` (OF_TABLE or OF_SCHEMA, of `value`) selects, named by `names`."""
+    all_columns = _by(session.read(tables.Column, f"WHERE table_id {which} AND begin_snapshot <= $1", snapshot, value))
+    column_tags = session.read(tables.ColumnTag, f"WHERE {VISIBLE} AND table_id {which}", snapshot, value)
+    column_comments = _comments(column_tags, lambda tag: (tag.table_id, tag.column_id))
+    tags = session.read(tables.Tag, f"WHERE {VISIBLE} AND object_id {which}", snapshot, value)
+    comments = _comments(tags, lambda tag: tag.object_id)
+    partitionings = _partitionings(session, snapshot, which, value)
+    sorts = _sorts(session, snapshot, which, value)
+    inlined = _inlined(session, snapshot, which, value)
+    return tuple(
+        Table(
+            named=named,
+            columns=columns_from_rows(
+                [row for row in all_columns[named.id] if is_visible(row, snapshot)],
+                {column: text for (table, column), text in column_comments.items() if table == named.id},
+            ),
+            location=named.path.under(named.schema.path.under(data_path)),
+            partitioning=partitionings.get(named.id),
+            sort=sorts.get(named.id, ()),
+            comment=comments.get(named.id),
+            inlined=inlined.get(named.id, ()),
+            next_column_id=1 + max((row.column_id for row in all_columns[named.id]), default=0),
+        )
+        for named in names
+    )
+
+
+def columns_from_rows(rows: Iterable[tables.Column], comments: dict[int, str] | None = None) -> tuple[Column, ...]:
+    below: dict[int | None, list[tables.Column]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: (row.column_order, row.column_id)):
+        below[row.parent_column].append(row)
+
+    def column(row: tables.Column) -> Column:
+        return Column(
+            name=row.column_name,
+            type=type_from_text(row.column_type),
+            children=tuple(column(child) for child in below[row.column_id]),
+            nullable=row.nulls_allowed,
+            default=Default(
+                None if row.default_value in (None, "NULL") else row.default_value,
+                row.default_value_type or "",
+                row.default_value_dialect,
+            ),
+            initial_default=row.initial_default,
+            comment=(comments or {}).get(row.column_id),
+            id=ColumnId(row.column_id),
+            order=row.column_order,
+            since=row.begin_snapshot,
+        )
+
+    return tuple(column(row) for row in below[None])
+
+
+def aliases_from_text(text: str | None) -> tuple[str, ...]:
+    """Column aliases of a view: `"a","b c"`, the empty text for none."""
+    if not text:
+        return ()
+    parts = text.replace('""', "\0").split('","')
+    return tuple(part.strip('"').replace("\0", '"') for part in parts)
+
+
+def aliases_text(aliases: Iterable[str]) -> str:
+    return ",".join('"' + alias.replace('"', '""') + '"' for alias in aliases)
+
+
+def _by(rows: Iterable[tables.Column]) -> dict[int, list[tables.Column]]:
+    grouped: dict[int, list[tables.Column]] = defaultdict(list)
+    for row in rows:
+        grouped[row.table_id].append(row)
+    return grouped
+
+
+Tagged = TypeVar("Tagged", tables.Tag, tables.ColumnTag)
+
+
+def _comments(tags: Iterable[Tagged], key: Callable[[Tagged], T]) -> dict[T, str]:
+    return {key(tag): tag.value for tag in tags if tag.key == "comment" and tag.value is not None}
+
+
+def _partitionings(session: MetadataSession, snapshot: SnapshotId, which: str, value: int) -> dict[int, Partitioning]:
+    rows = session.query(
+        "SELECT info.table_id, info.partition_id, field.column_id, field.transform FROM {partition_info} AS info "
+        "JOIN {partition_column} AS field ON field.partition_id = info.partition_id AND field.table_id = info.table_id "
+        f"WHERE {VISIBLE} AND info.table_id {which} ORDER BY info.partition_id, field.partition_key_index",
+        snapshot,
+        value,
+    )
+    found: dict[int, Partitioning] = {}
+    for table_id, partition_id, column_id, transform in rows:
+        earlier = found.get(table_id, Partitioning(partition_id, ()))
+        if earlier.id != partition_id:
+            raise InvalidMetadata(f"table {table_id} has two partition specs at once", "End one of them.")
+        fields = (*earlier.fields, PartitionField(ColumnId(column_id), transform))
+        found[table_id] = Partitioning(partition_id, fields)
+    return found
+
+
+def _sorts(session: MetadataSession, snapshot: SnapshotId, which: str, value: int) -> dict[int, tuple[SortField, ...]]:
+    rows = session.query(
+        "SELECT info.table_id, field.expression, field.dialect, field.sort_direction, field.null_order "
+        "FROM {sort_info} AS info "
+        "JOIN {sort_expression} AS field ON field.sort_id = info.sort_id AND field.table_id = info.table_id "
+        f"WHERE {VISIBLE} AND info.table_id {which} ORDER BY info.sort_id, field.sort_key_index",
+        snapshot,
+        value,
+    )
+    found: dict[int, tuple[SortField, ...]] = {}
+    for table_id, expression, dialect, direction, nulls in rows:
+        field = SortField(expression, direction.upper() == "DESC", nulls.upper() == "NULLS_FIRST", dialect)
+        found[table_id] = (*found.get(table_id, ()), field)
+    return found
+
+
+def _inlined(
+    session: MetadataSession, snapshot: SnapshotId, which: str, value: int
+) -> dict[int, tuple[InlinedTable, ...]]:
+    # Tables of a later schema version hold only rows of later snapshots. The condition also puts $1 to use.
+    rows = session.query(
+        "SELECT table_id, table_name, schema_version FROM {inlined_data_tables} "
+        "WHERE schema_version <= (SELECT schema_version FROM {snapshot} WHERE snapshot_id = $1) "
+        f"AND table_id {which} ORDER BY table_id, schema_version",
+        snapshot,
+        value,
+    )
+    found: dict[int, tuple[InlinedTable, ...]] = {}
+    for table_id, name, version in rows:
+        found[table_id] = (*found.get(table_id, ()), InlinedTable(name, version))
+    return found

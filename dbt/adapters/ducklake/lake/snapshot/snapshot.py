@@ -1,0 +1,176 @@
+"""The lake at one snapshot. It never changes, so whatever was read of it once is kept."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+from dbt.adapters.ducklake.lake.definitions import Schema, Table, TableName, View
+from dbt.adapters.ducklake.lake.errors import SchemaNotFound, SnapshotNotFound, TableNotFound
+from dbt.adapters.ducklake.lake.metadata import Metadata, MetadataSession
+from dbt.adapters.ducklake.lake.names import SnapshotId, fold
+from dbt.adapters.ducklake.lake.snapshot import load
+from dbt.adapters.ducklake.lake.snapshot.feed import TableChanges, load_changes
+from dbt.adapters.ducklake.lake.snapshot.files import TableFiles, load_files
+from dbt.adapters.ducklake.lake.snapshot.pruning import Predicate
+from dbt.adapters.ducklake.lake.spec import tables
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatistics:
+    """What the lake counts of a table, for its newest snapshot only: rows ever inserted, the next row id, bytes
+    added."""
+
+    record_count: int
+    next_row_id: int
+    file_size: int
+    columns: tuple[tables.TableColumnStats, ...]
+
+
+class Snapshot:
+    """Schemas, tables, views and files at one snapshot, each read when it is first asked for.
+
+    Reading one thing takes a few queries in one transaction, whatever else the lake holds. A snapshot that expires
+    meanwhile is `SnapshotNotFound`. Safe to share between threads.
+    """
+
+    def __init__(self, metadata: Metadata, row: tables.Snapshot, data_path: str) -> None:
+        self.id = SnapshotId(row.snapshot_id)
+        self.time = row.snapshot_time
+        self.schema_version = row.schema_version
+        self.data_path = data_path
+        self._row, self._metadata = row, metadata
+        self._kept: dict[object, Any] = {}
+        self._lock = threading.RLock()
+
+    def __repr__(self) -> str:
+        return f"Snapshot({self.id})"
+
+    @property
+    def counters(self) -> tables.Snapshot:
+        return self._row
+
+    def schemas(self) -> tuple[Schema, ...]:
+        return self._once("schemas", lambda session: load.load_schemas(session, self.id))
+
+    def schema(self, name: str) -> Schema:
+        found = self.find_schema(name)
+        if found is None:
+            raise SchemaNotFound(name, self.id, [schema.name for schema in self.schemas()])
+        return found
+
+    def find_schema(self, name: str) -> Schema | None:
+        def of_that_name(session: MetadataSession) -> Schema | None:
+            return _named(load.load_schemas(session, self.id, name), name)
+
+        return self._once(("schema", fold(name)), of_that_name)
+
+    def tables(self, schema: str) -> tuple[TableName, ...]:
+        """The names of a schema's tables, without reading their columns."""
+        found = self.schema(schema)
+        return self._once(("names", found.id), lambda session: load.load_table_names(session, self.id, found))
+
+    def views(self, schema: str) -> tuple[View, ...]:
+        found = self.schema(schema)
+        return self._once(("views", found.id), lambda session: load.load_views(session, self.id, found))
+
+    def definitions(self, schema: str) -> tuple[Table, ...]:
+        """All tables of a schema with their columns, in as many queries as one table takes."""
+        found, names = self.schema(schema), self.tables(schema)
+
+        def all_of_them(session: MetadataSession) -> tuple[Table, ...]:
+            return load.load_tables(session, self.id, names, self.data_path, load.OF_SCHEMA, found.id)
+
+        return self._once(("definitions", found.id), all_of_them)
+
+    def find(self, schema: str, name: str) -> Table | View | None:
+        """The table or view of that name; they share their names, so there is at most one."""
+        found = self.find_schema(schema)
+        if found is None:
+            return None
+
+        def table_or_view(session: MetadataSession) -> Table | View | None:
+            named = _named(load.load_table_names(session, self.id, found, name), name)
+            if named is None:
+                return _named(load.load_views(session, self.id, found, name), name)
+            return load.load_tables(session, self.id, [named], self.data_path, load.OF_TABLE, named.id)[0]
+
+        return self._once(("object", found.id, fold(name)), table_or_view)
+
+    def table(self, schema: str, name: str) -> Table:
+        found = self.find(schema, name)
+        if not isinstance(found, Table):
+            there = [table.name for table in self.tables(schema)]
+            raise TableNotFound(schema, name, self.id, there)
+        return found
+
+    def view(self, schema: str, name: str) -> View:
+        found = self.find(schema, name)
+        if not isinstance(found, View):
+            raise TableNotFound(schema, name, self.id, [view.name for view in self.views(schema)], kind="View")
+        return found
+
+    def files(self, table: Table, where: Sequence[Predicate] = ()) -> TableFiles:
+        """What the table's rows are made of, less the data files in which no row can satisfy all predicates.
+
+        Inlined rows are never pruned. A file that is kept may still hold no such row.
+        """
+        key = ("files", table.id, tuple(map(repr, where)))
+        return self._once(key, lambda session: load_files(session, self.id, table, where))
+
+    def changes(self, table: Table, since: SnapshotId) -> TableChanges:
+        """The change feed from `since` to this snapshot, both included."""
+        key = ("changes", table.id, since)
+        return self._once(key, lambda session: load_changes(session, table, since, self.id))
+
+    def statistics(self, table: Table) -> TableStatistics | None:
+        """Counts and bounds of the newest snapshot, as there are no others. None before the first insert."""
+        with self._reading() as session:
+            rows = session.read(tables.TableStats, "WHERE table_id = $1", table.id)
+            columns = session.read(tables.TableColumnStats, "WHERE table_id = $1 ORDER BY column_id", table.id)
+        if not rows:
+            return None
+        return TableStatistics(rows[0].record_count, rows[0].next_row_id, rows[0].file_size_bytes, tuple(columns))
+
+    def _once(self, key: object, load_it: Callable[[MetadataSession], T]) -> T:
+        with self._lock:
+            if key not in self._kept:
+                with self._reading() as session:
+                    self._kept[key] = load_it(session)
+            return self._kept[key]  # type: ignore[no-any-return]
+
+    @contextmanager
+    def _reading(self) -> Iterator[MetadataSession]:
+        with self._metadata.reading() as session:
+            # Expiry takes away the rows that only expired snapshots saw, so what is left would be misread.
+            if not session.query("SELECT 1 FROM {snapshot} WHERE snapshot_id = $1", self.id):
+                oldest, latest = session.query("SELECT min(snapshot_id), max(snapshot_id) FROM {snapshot}")[0]
+                raise SnapshotNotFound(self.id, oldest, latest)
+            yield session
+
+
+Named = TypeVar("Named", Schema, TableName, View)
+
+
+def _named(found: Sequence[Named], name: str) -> Named | None:
+    """The database's lower() may find more than the one that DuckLake takes for equal."""
+    return next((one for one in found if fold(one.name) == fold(name)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitInfo:
+    """One line of the snapshot list."""
+
+    id: SnapshotId
+    time: datetime
+    schema_version: int
+    changes: str | None
+    author: str | None
+    message: str | None
+    extra_info: str | None

@@ -1,0 +1,278 @@
+"""Bringing a transaction's effects into the lake as one snapshot, over as many attempts as other writers make
+necessary."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from dbt.adapters.ducklake.lake.backends.base import CommitBroken, Contended
+from dbt.adapters.ducklake.lake.errors import (
+    ChangeRefused,
+    CommitConflict,
+    CommitContended,
+    CommitOutcomeUnknown,
+    FileNotFound,
+    InvalidMetadata,
+    StaleDeleteFile,
+)
+from dbt.adapters.ducklake.lake.metadata import Metadata, MetadataSession
+from dbt.adapters.ducklake.lake.names import ColumnId, FileId, SnapshotId, TableId
+from dbt.adapters.ducklake.lake.options import Options, read_options
+from dbt.adapters.ducklake.lake.snapshot.files import NameMapping, mappings_of
+from dbt.adapters.ducklake.lake.snapshot.snapshot import Snapshot
+from dbt.adapters.ducklake.lake.spec import tables
+from dbt.adapters.ducklake.lake.transaction import inlining
+from dbt.adapters.ducklake.lake.transaction.changes import CommitMessage, DeletesToAdd
+from dbt.adapters.ducklake.lake.transaction.conflicts import Committed, conflict_between
+from dbt.adapters.ducklake.lake.transaction.effects import Effects, TableEffect
+from dbt.adapters.ducklake.lake.transaction.made import parse_changes
+from dbt.adapters.ducklake.lake.transaction.numbering import KnownOfTable, Numbering, number
+from dbt.adapters.ducklake.lake.transaction.rows import (
+    Batch,
+    change_rows,
+    definition_rows,
+    delete_row,
+    file_rows,
+    scheduled_row,
+)
+from dbt.adapters.ducklake.lake.transaction.statistics import Totals, statistics_of_values, widen
+
+T = TypeVar("T")
+R = TypeVar("R", tables.DataFile, tables.DeleteFile)
+# Ids that one query names; SQLite and PostgreSQL bound the number of values of a statement.
+_IDS_AT_ONCE = 500
+
+RewriteDeletes = Callable[[SnapshotId, DeletesToAdd], DeletesToAdd]
+"""Writes a delete file anew, for another snapshot than it was written for. It runs while the lake is locked: be
+quick."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How often a commit is tried, and how long it waits in between: DuckLake's own settings and defaults."""
+
+    attempts: int = 10
+    wait_ms: float = 100.0
+    backoff: float = 1.5
+
+    def pause(self, attempt: int) -> float:
+        # The jitter keeps writers that met once from meeting again.
+        return self.wait_ms / 1000 * random.uniform(0.5, 1.0) * self.backoff**attempt
+
+
+@dataclass
+class Commit:
+    """The commit of one transaction: `base` is the snapshot its changes were planned on."""
+
+    metadata: Metadata
+    base: Snapshot
+    effects: Effects
+    message: CommitMessage | None
+    patience: Patience
+    inlining_limit: int | None
+    rewrite: RewriteDeletes | None = None
+    attempts_made: int = 0
+
+    def run(self) -> SnapshotId:
+        while True:
+            numbering: Numbering | None = None
+            try:
+                self.attempts_made += 1
+                with self.metadata.writing() as session:
+                    numbering = self._attempt(session)
+                return numbering.snapshot
+            except Contended as error:
+                if self.attempts_made >= self.patience.attempts:
+                    raise CommitContended(self.metadata.backend.name, self.attempts_made, str(error)) from error
+            except CommitBroken as error:
+                snapshot = numbering.snapshot if numbering else self.base.id + 1
+                raise CommitOutcomeUnknown(self.metadata.backend.name, snapshot) from error
+            time.sleep(self.patience.pause(self.attempts_made - 1))
+
+    def _attempt(self, session: MetadataSession) -> Numbering:
+        latest = session.read(tables.Snapshot, "WHERE snapshot_id = (SELECT max(snapshot_id) FROM {snapshot})")[0]
+        if latest.snapshot_id != self.base.id:
+            self._refuse_conflicts(session)
+        options = read_options(session, self.inlining_limit)
+        if options.requires_message and self.message is None:
+            raise ChangeRefused("commit", "this lake requires a commit message", "Set one on the transaction.")
+        numbering = number(self.effects, latest, self._known(session))
+        # First, so that a writer who was faster is met before anything else is done. From here on nobody else can
+        # commit, and what is read is the state that the new snapshot follows.
+        session.insert([_snapshot_row(numbering)])
+        batch = Batch(numbering)
+        definition_rows(batch, self.effects)
+        for effect in self.effects.tables.values():
+            self._data_rows(session, batch, effect, options)
+        change_rows(batch, self.effects, self.message or CommitMessage())
+        for row_class, where in batch.ends:
+            session.end(row_class, numbering.snapshot, where)
+        for rows in batch.adds.values():
+            session.insert(rows)
+        return numbering
+
+    def _refuse_conflicts(self, session: MetadataSession) -> None:
+        intent = self.effects.intent()
+        rows = session.read(tables.SnapshotChanges, "WHERE snapshot_id > $1 ORDER BY snapshot_id", self.base.id)
+        theirs = [Committed(SnapshotId(r.snapshot_id), r.author, parse_changes(r.changes_made)) for r in rows]
+        touched = {table_id: _touched(session, table_id, self.base.id) for table_id in intent.deletes_in}
+        conflict = conflict_between(intent, theirs, touched)
+        if conflict is not None:
+            raise CommitConflict(conflict.what, conflict.did, conflict.snapshot, conflict.author, self.base.id)
+
+    def _known(self, session: MetadataSession) -> dict[TableId, KnownOfTable]:
+        return {
+            effect.id: KnownOfTable(
+                mappings=_mappings(session, effect),
+                lacks_inlined_table=bool(effect.inserted)
+                and not effect.layout_changed
+                and inlining.current_table(session, effect.id) is None,
+            )
+            for effect in self.effects.tables.values()
+            if effect.files or effect.inserted
+        }
+
+    def _data_rows(self, session: MetadataSession, batch: Batch, effect: TableEffect, options: Options) -> None:
+        if effect.table is None:
+            return
+        inlining.create_tables(session, batch, effect, options)
+        if effect.files or effect.inserted:
+            self._insert(session, batch, effect)
+        if effect.ended:
+            _end_files(session, batch, effect)
+        if effect.deletes:
+            self._delete(session, batch, effect)
+        if effect.inlined_deleted:
+            inlining.end_rows(session, batch.numbering, effect)
+
+    def _insert(self, session: MetadataSession, batch: Batch, effect: TableEffect) -> None:
+        table, table_id = effect.table, batch.numbering.of(effect.id)
+        assert table is not None
+        before = _totals(session, table_id)
+        next_row_id = before.stats.next_row_id if before.stats else 0
+        partition_id = batch.numbering.partitions.get(effect.id, table.partitioning.id if table.partitioning else None)
+        file_rows(batch, effect, table, partition_id, _mappings(session, effect), next_row_id)
+        rows = sum(file.record_count for file in effect.files)
+        new_ids = inlining.insert_rows(session, batch.numbering, effect, next_row_id + rows)
+        leaves = [leaf for column in table.columns for leaf in column.leaves()]
+        inlined = [row for insert in effect.inserted for row in insert.rows]
+        parts = [file.columns for file in effect.files]
+        if inlined:
+            by_column = zip(*inlined, strict=True)
+            found = (statistics_of_values(c, values) for c, values in zip(table.columns, by_column, strict=True))
+            parts.append({leaf: statistics for column in found for leaf, statistics in column.items()})
+        size = sum(file.size for file in effect.files)
+        after = widen(before, table_id, leaves, rows + len(inlined), rows + new_ids, size, parts)
+        _replace_totals(session, batch, table_id, before, after)
+
+    def _delete(self, session: MetadataSession, batch: Batch, effect: TableEffect) -> None:
+        table, numbering = effect.table, batch.numbering
+        assert table is not None
+        there = _live(session, tables.DataFile, effect, [delete.data_file_id for delete in effect.deletes])
+        older = _live(session, tables.DeleteFile, effect, [delete.data_file_id for delete in effect.deletes])
+        older_of = {row.data_file_id: row for row in older}
+        folder = table.location.removeprefix(self.base.data_path)
+        now = datetime.now(UTC)
+        alive = {row.data_file_id for row in there}
+        for delete_id, planned in zip(numbering.deletes[effect.id], effect.deletes, strict=True):
+            old = older_of.get(planned.data_file_id)
+            if planned.data_file_id not in alive or (old.delete_file_id if old else None) != planned.replaces:
+                raise FileNotFound(f"{table} with the deletes that were planned on", planned.data_file_id, self.base.id)
+            delete = self._for_snapshot(planned, numbering.snapshot, str(table))
+            batch.add(delete_row(batch, numbering.of(effect.id), table.location, delete_id, delete))
+            if old is None:
+                continue
+            if delete.snapshots is None:
+                batch.end(tables.DeleteFile, delete_file_id=old.delete_file_id)
+            else:
+                # The new file holds the old positions with their snapshots, and serves earlier snapshots as well.
+                session.delete(tables.DeleteFile, {"delete_file_id": old.delete_file_id})
+                batch.add(scheduled_row(old, folder, now))
+
+    def _for_snapshot(self, delete: DeletesToAdd, snapshot: SnapshotId, table: str) -> DeletesToAdd:
+        if delete.snapshots is None or delete.snapshots[1] == snapshot:
+            return delete
+        if self.rewrite is None:
+            raise StaleDeleteFile(table, delete.snapshots[1], snapshot)
+        return self.rewrite(snapshot, delete)
+
+
+def _snapshot_row(numbering: Numbering) -> tables.Snapshot:
+    return tables.Snapshot(
+        snapshot_id=numbering.snapshot,
+        snapshot_time=datetime.now(UTC),
+        schema_version=numbering.schema_version,
+        next_catalog_id=numbering.next_catalog_id,
+        next_file_id=numbering.next_file_id,
+    )
+
+
+def _touched(session: MetadataSession, table_id: TableId, base: SnapshotId) -> frozenset[FileId]:
+    """The data files of a table that were deleted from, or ended, after a snapshot."""
+    rows = session.query(
+        "SELECT data_file_id FROM {delete_file} WHERE table_id = $1 AND begin_snapshot > $2 "
+        "UNION SELECT data_file_id FROM {data_file} WHERE table_id = $1 AND end_snapshot > $2",
+        table_id,
+        base,
+    )
+    return frozenset(FileId(row[0]) for row in rows)
+
+
+def _mappings(session: MetadataSession, effect: TableEffect) -> Mapping[NameMapping, FileId]:
+    """The table's name mappings by what they say, where a new file needs one."""
+    if effect.created or all(file.mapping is None for file in effect.files):
+        return {}
+    return {mapping: mapping_id for mapping_id, mapping in mappings_of(session, effect.id).items()}
+
+
+def _totals(session: MetadataSession, table_id: int) -> Totals:
+    stats = session.read(tables.TableStats, "WHERE table_id = $1", table_id)
+    columns = session.read(tables.TableColumnStats, "WHERE table_id = $1", table_id)
+    if len(stats) > 1:
+        raise InvalidMetadata(
+            f"table {table_id} has {len(stats)} rows in ducklake_table_stats", "Keep only the newest."
+        )
+    return Totals(stats[0] if stats else None, {ColumnId(row.column_id): row for row in columns})
+
+
+def _replace_totals(session: MetadataSession, batch: Batch, table_id: int, before: Totals, after: Totals) -> None:
+    assert after.stats is not None
+    if before.stats is None:
+        batch.add(after.stats)
+    else:
+        changed = after.stats._asdict()
+        changed.pop("table_id")
+        session.update(tables.TableStats, changed, {"table_id": table_id})
+    if before.columns != after.columns:
+        # These rows carry no snapshots, so two statements do for all of them.
+        if before.columns:
+            session.delete(tables.TableColumnStats, {"table_id": table_id})
+        batch.adds[tables.TableColumnStats] += after.columns.values()
+
+
+def _end_files(session: MetadataSession, batch: Batch, effect: TableEffect) -> None:
+    alive = {row.data_file_id for row in _live(session, tables.DataFile, effect, effect.ended)}
+    if missing := set(effect.ended) - alive:
+        raise FileNotFound(str(effect.table), min(missing), batch.numbering.snapshot - 1)
+    for ids in _chunks(effect.ended):
+        batch.end(tables.DataFile, table_id=effect.id, data_file_id=ids)
+
+
+def _live(session: MetadataSession, row_class: type[R], effect: TableEffect, files: Sequence[FileId]) -> list[R]:
+    """The live rows of data files, or of their delete files."""
+    found: list[R] = []
+    for ids in _chunks(files):
+        places = ", ".join(f"${place}" for place in range(2, 2 + len(ids)))
+        rest = f"WHERE table_id = $1 AND end_snapshot IS NULL AND data_file_id IN ({places})"
+        found += session.read(row_class, rest, effect.id, *ids)
+    return found
+
+
+def _chunks(values: Iterable[T]) -> list[list[T]]:
+    every = list(values)
+    return [every[start : start + _IDS_AT_ONCE] for start in range(0, len(every), _IDS_AT_ONCE)]

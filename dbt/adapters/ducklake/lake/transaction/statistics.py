@@ -1,0 +1,178 @@
+"""Table statistics: what the lake counts, and how new rows widen it. Pure.
+
+DuckDB folds filters and computes MIN, MAX and sort keys from these rows, so a bound that is too narrow changes
+results. Where a column's statistics are not known, it must have no row at all: a row with NULL bounds means "no value
+seen yet".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from dbt.adapters.ducklake.lake.columns import Column
+from dbt.adapters.ducklake.lake.errors import UnreadableValue
+from dbt.adapters.ducklake.lake.names import ColumnId
+from dbt.adapters.ducklake.lake.spec import tables
+from dbt.adapters.ducklake.lake.transaction.changes import ColumnStatistics
+from dbt.adapters.ducklake.lake.types import FLOATS
+from dbt.adapters.ducklake.lake.values import Value, bound_text, has_bounds, is_nan, parse_bound
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The rows of one table in the two statistics tables; `stats` None before its first insert."""
+
+    stats: tables.TableStats | None
+    columns: Mapping[ColumnId, tables.TableColumnStats]
+
+
+def bounds_of(column: Column, statistics: ColumnStatistics) -> tuple[str | None, str | None]:
+    """The texts of a file's bounds. A NaN anywhere leaves floats without, a NUL character cannot be stored."""
+    if not has_bounds(column.type) or (column.type.name in FLOATS and statistics.contains_nan):
+        return None, None
+    low, high = (_text(column, value) for value in (statistics.minimum, statistics.maximum))
+    return low, high
+
+
+def _text(column: Column, value: Value) -> str | None:
+    if value is None or is_nan(value):
+        return None
+    text = bound_text(column.type, value)
+    return None if "\0" in text else text
+
+
+def file_row(file_id: int, table_id: int, column: Column, statistics: ColumnStatistics) -> tables.FileColumnStats:
+    low, high = bounds_of(column, statistics)
+    return tables.FileColumnStats(
+        data_file_id=file_id,
+        table_id=table_id,
+        column_id=column.id,
+        column_size_bytes=statistics.size,
+        value_count=statistics.value_count,
+        null_count=statistics.null_count,
+        min_value=low,
+        max_value=high,
+        contains_nan=statistics.contains_nan if column.type.name in FLOATS else None,
+        extra_stats=statistics.extra,
+    )
+
+
+def widen(
+    totals: Totals,
+    table_id: int,
+    leaves: Iterable[Column],
+    rows: int,
+    row_ids: int,
+    size: int,
+    parts: Iterable[Mapping[ColumnId, ColumnStatistics]],
+) -> Totals:
+    """Totals after `rows` rows that take `row_ids` new row ids; `parts` are the statistics of files or inlined rows."""
+    before = totals.stats or tables.TableStats(table_id, 0, 0, 0)
+    stats = tables.TableStats(
+        table_id, before.record_count + rows, before.next_row_id + row_ids, before.file_size_bytes + size
+    )
+    columns = {column.id: column for column in leaves}
+    # DuckDB adds rows for columns only with the first insert; a column that came later stays without.
+    is_first = totals.stats is None
+    found: dict[ColumnId, tables.TableColumnStats | None] = dict(totals.columns)
+    for part in parts:
+        for column_id, column in columns.items():
+            earlier = found.get(column_id)
+            if column_id not in part:
+                found[column_id] = None
+            elif earlier is not None:
+                found[column_id] = _merged(column, earlier, part[column_id])
+            elif is_first and column_id not in found:
+                found[column_id] = _first(table_id, column, part[column_id])
+    return Totals(stats, {column_id: row for column_id, row in found.items() if row is not None})
+
+
+def _first(table_id: int, column: Column, statistics: ColumnStatistics) -> tables.TableColumnStats | None:
+    low, high = bounds_of(column, statistics)
+    row = tables.TableColumnStats(
+        table_id=table_id,
+        column_id=column.id,
+        contains_null=statistics.null_count > 0,
+        contains_nan=statistics.contains_nan if column.type.name in FLOATS else None,
+        min_value=low,
+        max_value=high,
+        extra_stats=statistics.extra,
+    )
+    return None if _says_too_little(column, statistics, row) else row
+
+
+def _merged(
+    column: Column, earlier: tables.TableColumnStats, statistics: ColumnStatistics
+) -> tables.TableColumnStats | None:
+    new = _first(earlier.table_id, column, statistics)
+    if new is None:
+        return None
+    merged = earlier._replace(
+        contains_null=_either(earlier.contains_null, new.contains_null),
+        contains_nan=_either(earlier.contains_nan, new.contains_nan),
+    )
+    if statistics.value_count == 0:
+        return merged
+    if earlier.min_value is None and earlier.max_value is None and earlier.extra_stats is None:
+        # Either no value was seen yet, or a NaN was: then DuckDB does not look at the bounds.
+        return merged._replace(min_value=new.min_value, max_value=new.max_value, extra_stats=new.extra_stats)
+    try:
+        low = _outer(column, earlier.min_value, new.min_value, take_less=True)
+        high = _outer(column, earlier.max_value, new.max_value, take_less=False)
+    except UnreadableValue:
+        # Bounds from before a change of type that do not read as the new type.
+        return None
+    return merged._replace(min_value=low, max_value=high, extra_stats=_merged_extra(earlier, new))
+
+
+def _says_too_little(column: Column, statistics: ColumnStatistics, row: tables.TableColumnStats) -> bool:
+    """Whether the column has values that the row would deny."""
+    if statistics.value_count == 0 or not has_bounds(column.type) or row.contains_nan:
+        return False
+    return row.min_value is None or row.max_value is None
+
+
+def _merged_extra(earlier: tables.TableColumnStats, new: tables.TableColumnStats) -> str | None:
+    return earlier.extra_stats if earlier.extra_stats == new.extra_stats else None
+
+
+def _either(one: bool | None, other: bool | None) -> bool | None:
+    return None if one is None or other is None else one or other
+
+
+def _outer(column: Column, earlier: str | None, new: str | None, take_less: bool) -> str | None:
+    if earlier is None or new is None:
+        return None
+    old_value, new_value = parse_bound(column.type, earlier), parse_bound(column.type, new)
+    is_outer = new_value < old_value if take_less else new_value > old_value
+    return new if is_outer else earlier
+
+
+def statistics_of_values(column: Column, values: Iterable[Value]) -> dict[ColumnId, ColumnStatistics]:
+    """Statistics of the leaves of a column over inlined rows. As DuckDB does for them, NaN is not looked for: None."""
+    found: dict[ColumnId, ColumnStatistics] = {}
+    _collect(column, list(values), found)
+    return found
+
+
+def _collect(column: Column, values: list[Value], found: dict[ColumnId, ColumnStatistics]) -> None:
+    name = column.type.name
+    present = [value for value in values if value is not None]
+    if name == "struct":
+        for child in column.children:
+            _collect(child, [None if value is None else value[child.name] for value in values], found)
+    elif name == "list":
+        _collect(column.children[0], [element for value in present for element in value], found)
+    elif name == "map":
+        for place, child in enumerate(column.children):
+            _collect(child, [entry[place] for value in present for entry in value], found)
+    else:
+        found[column.id] = _of_leaf(column, present, len(values) - len(present))
+
+
+def _of_leaf(column: Column, present: list[Value], nulls: int) -> ColumnStatistics:
+    statistics = ColumnStatistics(value_count=len(present), null_count=nulls)
+    if present and has_bounds(column.type) and not any(map(is_nan, present)):
+        statistics = replace(statistics, minimum=min(present), maximum=max(present))
+    return statistics
