@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,21 @@ class Judge:
         self.connection.execute(f"ATTACH 'ducklake:{where}' AS {name}" + (f" ({', '.join(given)})" if given else ""))
 
     def detach(self, name: str = "lake") -> None:
+        self.connection.execute("USE memory")
         self.connection.execute(f"DETACH {name}")
+
+    @contextmanager
+    def attached(self, metadata: str, name: str = "lake", **options: object) -> Iterator[Judge]:
+        self.attach(metadata, name, **options)
+        try:
+            yield self
+        finally:
+            # An error within a transaction leaves it open.
+            try:
+                self.connection.execute("ROLLBACK")
+            except duckdb.TransactionException:
+                pass
+            self.detach(name)
 
     def run(self, *statements: str) -> None:
         for statement in statements:
@@ -45,11 +60,22 @@ class Judge:
     def close(self) -> None:
         self.connection.close()
 
+    @classmethod
+    def of_this_process(cls) -> Judge:
+        """A session that is kept: loading the extensions takes longer than most questions. Attach, ask and detach."""
+        global _kept
+        if _kept is None:
+            _kept = cls()
+        return _kept
+
     def __enter__(self) -> Judge:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+_kept: Judge | None = None
 
 
 def _option(value: object) -> str:

@@ -21,6 +21,8 @@ class Default:
 
 
 NO_DEFAULT = Default()
+# What the rows of containers say.
+NESTED_DEFAULT = Default(kind="")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,14 @@ from collections.abc import Callable
 
 from dbt.adapters.ducklake.lake.columns import Column
 from dbt.adapters.ducklake.lake.errors import UnreadableValue
+from dbt.adapters.ducklake.lake.types import FLOATS, INTEGERS
 from dbt.adapters.ducklake.lake.values import Value, parse_value, value_text
 
 _CAST = re.compile(r"CAST\(")
 _CAST_TYPE = re.compile(r" AS [A-Za-z0-9_ (),]+?\)(?=[,}] ?|$)")
+
+
+_BARE = INTEGERS | FLOATS | {"boolean", "decimal"}
 
 
 class NotAsText(Exception):
@@ -58,8 +62,9 @@ def _written(column: Column, value: Value, quote: Callable[[str], str]) -> str:
     if name == "map":
         key, held = column.children
         return "{" + ", ".join(f"{_written(key, k, quote)}={_written(held, v, quote)}" for k, v in value) + "}"
+    text = value_text(column.type, value)
     # Quoted is always the text itself: unquoted, `null` would be NULL.
-    return quote(value_text(column.type, value))
+    return text if column.type.name in _BARE else quote(text)
 
 
 def _unescaped(text: str) -> str:

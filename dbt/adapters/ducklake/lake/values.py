@@ -90,6 +90,13 @@ def is_nan(value: Value) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
+def is_less(left: Value, right: Value) -> bool:
+    """DuckDB's and Spark's order: NaN is equal to itself and greater than every number."""
+    if is_nan(left) or is_nan(right):
+        return is_nan(right) and not is_nan(left)
+    return bool(left < right)
+
+
 def float_text(value: float, type_name: str) -> str:
     """The shortest text that reads back as the same float, spelled as DuckDB does: `0.1`, `1e+300`, `inf`, `-0.0`."""
     if math.isnan(value) or math.isinf(value):

@@ -15,7 +15,7 @@ from dbt.adapters.ducklake.lake.errors import UnreadableValue
 from dbt.adapters.ducklake.lake.names import ColumnId
 from dbt.adapters.ducklake.lake.partitioning import bucket_count, partition_value
 from dbt.adapters.ducklake.lake.types import FLOATS, ColumnType
-from dbt.adapters.ducklake.lake.values import Value, has_bounds, is_nan, parse_bound, parse_value
+from dbt.adapters.ducklake.lake.values import Value, has_bounds, is_less, is_nan, parse_bound, parse_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,15 +177,12 @@ def _compare_allows(operator: str, value: Value, low: Value, high: Value) -> boo
     # A comparison with NULL holds for no row, but that is the query's to say, not a reason to skip a file here.
     if value is None:
         return True
-    if operator in ("=", ">=", ">") and high is not None and _less(high, value, or_equal=operator == ">"):
-        return False
-    return not (operator in ("=", "<=", "<") and low is not None and _less(value, low, or_equal=operator == "<"))
-
-
-def _less(left: Value, right: Value, or_equal: bool) -> bool:
-    if is_nan(left) or is_nan(right):
-        return (is_nan(right) and not is_nan(left)) or (or_equal and is_nan(left) and is_nan(right))
-    return bool(left <= right) if or_equal else bool(left < right)
+    if high is not None and operator in ("=", ">=", ">"):
+        if is_less(high, value) or (operator == ">" and not is_less(value, high)):
+            return False
+    if low is not None and operator in ("=", "<=", "<"):
+        return not (is_less(value, low) or (operator == "<" and not is_less(low, value)))
+    return True
 
 
 def _bound(column_type: ColumnType, text: str | None) -> Value:

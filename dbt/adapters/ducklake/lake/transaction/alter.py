@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from dbt.adapters.ducklake.lake.columns import Column, Default, find, numbered
+from dbt.adapters.ducklake.lake.columns import NESTED_DEFAULT, Column, Default, find, numbered
 from dbt.adapters.ducklake.lake.definitions import PartitionField, Partitioning, SortField, Table
 from dbt.adapters.ducklake.lake.errors import ChangeRefused, NameTaken, UnreadableValue
 from dbt.adapters.ducklake.lake.names import fold, quoted
@@ -47,10 +47,14 @@ def _add_field(table: Table, column: Column, parent: Path, asked: str) -> Table:
         raise ChangeRefused(asked, "a field of a struct takes no default")
     if find(struct.children, column.name):
         raise NameTaken("Field", column.name, f"{table}.{'.'.join(parent)}")
-    # DuckDB writes fields that are added or renamed as NOT NULL, which nobody looks at below the top level.
-    added, next_id = numbered(replace(column, nullable=False), table.next_column_id)
+    added, next_id = numbered(_not_null(column), table.next_column_id)
     altered = _replaced(table, parent, lambda found: replace(found, children=(*found.children, added)))
     return replace(altered, next_column_id=next_id)
+
+
+def _not_null(column: Column) -> Column:
+    # DuckDB writes fields that are added or altered as NOT NULL, which nobody looks at below the top level.
+    return replace(column, nullable=False, children=tuple(map(_not_null, column.children)))
 
 
 def drop_column(table: Table, path: Path) -> Table:
@@ -114,7 +118,7 @@ def _rename_field(table: Table, path: Path, name: str, asked: str) -> Table:
     taken = find(parent.children, name)
     if taken and taken.id != column.id:
         raise NameTaken("Field", name, f"{table}.{'.'.join(path[:-1])}")
-    return _replaced(table, path, lambda found: replace(found, name=name, nullable=False))
+    return _replaced(table, path, lambda found: replace(found, name=name, nullable=False, default=NESTED_DEFAULT))
 
 
 def change_type(table: Table, path: Path, new: ColumnType) -> Table:
@@ -124,7 +128,9 @@ def change_type(table: Table, path: Path, new: ColumnType) -> Table:
         return table
     if not can_widen(column.type, new):
         raise ChangeRefused(asked, "DuckLake only widens types", "Add a column of the new type and fill it.")
-    return _replaced(table, path, lambda found: replace(found, type=new))
+    if len(path) == 1:
+        return _replaced(table, path, lambda found: replace(found, type=new))
+    return _replaced(table, path, lambda found: replace(found, type=new, nullable=False, default=NESTED_DEFAULT))
 
 
 def set_nullable(table: Table, path: Path, nullable: bool, has_nulls: bool) -> Table:
@@ -205,7 +211,8 @@ def _with_initial_default(column: Column, asked: str) -> Column:
     if column.type.is_container:
         if column.default.text is not None:
             raise ChangeRefused(asked, f"column {column.name} is nested and takes no default")
-        return column
+        children = tuple(_with_initial_default(child, asked) for child in column.children)
+        return replace(column, default=NESTED_DEFAULT, children=children)
     if column.default.text is None or column.default.kind != "literal":
         return column
     try:

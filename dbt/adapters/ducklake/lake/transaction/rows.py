@@ -173,7 +173,7 @@ def _column_row(batch: Batch, table_id: int, column: Column, parent: Column | No
         default_value="NULL" if column.default.text is None else column.default.text,
         nulls_allowed=column.nullable,
         parent_column=parent.id if parent else None,
-        default_value_type="" if column.type.is_container else column.default.kind or "literal",
+        default_value_type=column.default.kind,
         default_value_dialect=column.default.dialect,
     )
 

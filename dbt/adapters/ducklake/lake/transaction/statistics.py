@@ -16,7 +16,7 @@ from dbt.adapters.ducklake.lake.names import ColumnId
 from dbt.adapters.ducklake.lake.spec import tables
 from dbt.adapters.ducklake.lake.transaction.changes import ColumnStatistics
 from dbt.adapters.ducklake.lake.types import FLOATS
-from dbt.adapters.ducklake.lake.values import Value, bound_text, has_bounds, is_nan, parse_bound
+from dbt.adapters.ducklake.lake.values import Value, bound_text, has_bounds, is_less, parse_bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +28,15 @@ class Totals:
 
 
 def bounds_of(column: Column, statistics: ColumnStatistics) -> tuple[str | None, str | None]:
-    """The texts of a file's bounds. A NaN anywhere leaves floats without, a NUL character cannot be stored."""
-    if not has_bounds(column.type) or (column.type.name in FLOATS and statistics.contains_nan):
+    """The texts of a file's bounds. NaN is no bound: `contains_nan` tells of it. A NUL character cannot be stored."""
+    if not has_bounds(column.type):
         return None, None
     low, high = (_text(column, value) for value in (statistics.minimum, statistics.maximum))
     return low, high
 
 
 def _text(column: Column, value: Value) -> str | None:
-    if value is None or is_nan(value):
+    if value is None:
         return None
     text = bound_text(column.type, value)
     return None if "\0" in text else text
@@ -145,7 +145,7 @@ def _outer(column: Column, earlier: str | None, new: str | None, take_less: bool
     if earlier is None or new is None:
         return None
     old_value, new_value = parse_bound(column.type, earlier), parse_bound(column.type, new)
-    is_outer = new_value < old_value if take_less else new_value > old_value
+    is_outer = is_less(new_value, old_value) if take_less else is_less(old_value, new_value)
     return new if is_outer else earlier
 
 
@@ -173,6 +173,17 @@ def _collect(column: Column, values: list[Value], found: dict[ColumnId, ColumnSt
 
 def _of_leaf(column: Column, present: list[Value], nulls: int) -> ColumnStatistics:
     statistics = ColumnStatistics(value_count=len(present), null_count=nulls)
-    if present and has_bounds(column.type) and not any(map(is_nan, present)):
-        statistics = replace(statistics, minimum=min(present), maximum=max(present))
+    if present and has_bounds(column.type):
+        low, high = min(present, key=_NanLast), max(present, key=_NanLast)
+        statistics = replace(statistics, minimum=low, maximum=high)
     return statistics
+
+
+class _NanLast:
+    """A key under which min and max order values as DuckDB does."""
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+    def __lt__(self, other: _NanLast) -> bool:
+        return is_less(self.value, other.value)

