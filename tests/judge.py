@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +44,8 @@ class Judge:
             yield self
         finally:
             # An error within a transaction leaves it open.
-            try:
+            with suppress(duckdb.TransactionException):
                 self.connection.execute("ROLLBACK")
-            except duckdb.TransactionException:
-                pass
             self.detach(name)
 
     def run(self, *statements: str) -> None:
@@ -67,6 +65,12 @@ class Judge:
         if _kept is None:
             _kept = cls()
         return _kept
+
+    @classmethod
+    def forget(cls) -> None:
+        """Have the next `of_this_process` begin anew, as after an error that DuckDB calls fatal."""
+        global _kept
+        _kept = None
 
     def __enter__(self) -> Judge:
         return self

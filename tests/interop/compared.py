@@ -10,6 +10,8 @@ from tests.judge import Judge
 from tests.places import Place, Rows
 
 _UNIQUE = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+# Each lake of a test has a folder of its own, which shows where files are registered by their full paths.
+_FOLDER = re.compile(r"/[^ ]*/lake[0-9]+/")
 _TIMES = ("snapshot_time", "schedule_start")
 
 
@@ -23,7 +25,9 @@ def comparable(tables: dict[str, Rows]) -> dict[str, list[str]]:
 
 def _comparable(row: dict[str, Any]) -> str:
     shown = ((name, None if name in _TIMES else value) for name, value in row.items())
-    return ", ".join(f"{name}={_UNIQUE.sub('*', _text(value))}" for name, value in shown if value is not None)
+    return ", ".join(
+        f"{name}={_FOLDER.sub('/', _UNIQUE.sub('*', _text(value)))}" for name, value in shown if value is not None
+    )
 
 
 def _text(value: Any) -> str:

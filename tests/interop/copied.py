@@ -63,7 +63,10 @@ def number(value: Any) -> int | None:
 
 
 def _copied(place: Place, path: str, table: Table) -> str:
-    source = next(Path(place.data_path).rglob(Path(path).name))
+    source = next(place.folder.rglob(Path(path).name))
+    if Path(path).is_absolute():
+        # A file outside the data path is registered by its full path, of which only the lake's folder may differ.
+        return str(path).replace(str(place.folder), str(Path(table.location).parents[2]))
     target = Path(table.location) / path
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(source, target)

@@ -1,4 +1,5 @@
-"""Differential writing: each operation done by the extension in one lake and by us in its twin leaves the same metadata.
+"""Differential writing: each operation done by the extension in one lake and by us in its twin leaves the same
+metadata.
 
 Then the extension reads both lakes at every snapshot and finds the same.
 """
@@ -29,6 +30,8 @@ class Case:
     ours: Ours
     setup: Sequence[str] = ()
     options: dict[str, Any] = field(default_factory=lambda: {"data_inlining_row_limit": 0})
+    # Tables of the metadata in which ours rightly differs.
+    but_for: tuple[str, ...] = ()
 
 
 def table(t: Transaction, name: str = "t") -> Table:
@@ -82,13 +85,19 @@ KINDS_OF_VALUES = [
 A_ROW = (
     "SELECT {0}, DATE '2020-01-01' + {0}::INT, TIMESTAMP '2020-01-01' + INTERVAL ({0}) HOUR, "
     "TIMESTAMPTZ '2020-01-01 00:00:00+00' + INTERVAL ({0}) HOUR, {0} / 3.0, {0} / 7.0, {0} * 1.25, 'é' || {0}, "
-    "encode('b' || {0}), md5('u' || {0})::UUID, {0} % 2 = 0, [{0}, NULL], {{'p': {0}, 'q': 'z' || {0}}}, MAP {{'k' || {0}: {0}}}, "
+    "encode('b' || {0}), md5('u' || {0})::UUID, {0} % 2 = 0, [{0}, NULL], {{'p': {0}, 'q': 'z' || {0}}}, "
+    "MAP {{'k' || {0}: {0}}}, "
     "TIME '00:00:00' + INTERVAL ({0}) MINUTE, {0} * 1000000007::HUGEINT"
 )
 INSERT_VALUES = f"INSERT INTO t {A_ROW.format('i')} FROM range(50) r(i)"
 
 A_ROW_NAMED = (
     f"SELECT * FROM ({A_ROW.format('i')} FROM range(50) r(i)) AS v(i, d, ts, tz, f, g, e, s, x, u, o, l, c, m, ti, h)"
+)
+
+COPY_GIVEN = (
+    "COPY (SELECT i::INT AS i, {{'a': i::INT, 'b': [i::INT]}} AS s, MAP {{'k': i::INT}} AS m FROM range(20) r(i)) "
+    "TO '{folder}/given.parquet'"
 )
 
 CASES: dict[str, Case] = {
@@ -317,6 +326,36 @@ CASES: dict[str, Case] = {
         append,
         [NUMBERS[0], "ALTER TABLE t SET PARTITIONED BY (bucket(3, b))"],
     ),
+    "append_to_calendar_partitions": Case(
+        "INSERT INTO t SELECT TIMESTAMP '2024-02-28 22:30:00' + INTERVAL (i) HOUR, i % 3 = 0, 'a/b c=' || i % 2 "
+        "FROM range(40) r(i)",
+        append,
+        [
+            "CREATE TABLE t (ts TIMESTAMP, o BOOLEAN, s VARCHAR)",
+            "ALTER TABLE t SET PARTITIONED BY (year(ts), month(ts), day(ts), o, s)",
+        ],
+    ),
+    "append_of_null_keys": Case(
+        "INSERT INTO t VALUES (NULL, NULL), (1, ''), (NULL, '')",
+        append,
+        [NUMBERS[0], "ALTER TABLE t SET PARTITIONED BY (bucket(3, a), b)"],
+        # Of several files at once, one with NULLs only makes DuckDB forget the bounds of the others. Ours are right.
+        but_for=("ducklake_table_column_stats",),
+    ),
+    "register_mapped_file": Case(
+        "CALL ducklake_add_data_files('lake', 't', '{folder}/given.parquet')",
+        append,
+        ["CREATE TABLE t (i INT, s STRUCT(a INT, b INT[]), m MAP(VARCHAR, INT))", COPY_GIVEN],
+    ),
+    "register_second_file_of_the_same_mapping": Case(
+        "CALL ducklake_add_data_files('lake', 't', '{folder}/given.parquet')",
+        append,
+        [
+            "CREATE TABLE t (i INT, s STRUCT(a INT, b INT[]), m MAP(VARCHAR, INT))",
+            COPY_GIVEN,
+            "CALL ducklake_add_data_files('lake', 't', '{folder}/given.parquet')",
+        ],
+    ),
     "delete_some": Case("DELETE FROM t WHERE a < 5", delete, NUMBERS),
     "delete_more": Case("DELETE FROM t WHERE a BETWEEN 10 AND 30", delete, [*NUMBERS, "DELETE FROM t WHERE a < 5"]),
     "delete_whole_file": Case("DELETE FROM t", delete, NUMBERS),
@@ -344,8 +383,8 @@ CASES: dict[str, Case] = {
     "inline_rows_of_all_kinds": Case(
         "INSERT INTO t SELECT * EXCLUDE (x, o, h, m) FROM (" + A_ROW_NAMED + ") ORDER BY i",
         lambda t, theirs: t.insert_inlined(table(t), inlined_by(theirs)),
-        # Of blobs, booleans and 128-bit integers DuckDB spells the bounds of inlined rows otherwise than those of files, and
-        # in SQLite and PostgreSQL it quotes strings within lists only where it must.
+        # Of blobs, booleans and 128-bit integers DuckDB spells the bounds of inlined rows otherwise than those of
+        # files, and in SQLite and PostgreSQL it quotes strings within lists only where it must.
         ["CREATE TABLE t AS SELECT * EXCLUDE (x, o, h, m) FROM (" + A_ROW_NAMED + ") LIMIT 0"],
         INLINED,
     ),
@@ -398,7 +437,7 @@ CASES: dict[str, Case] = {
     ),
     "commit_message": Case(
         ["BEGIN", "CREATE SCHEMA s", "CALL lake.set_commit_message('me', 'why', extra_info => '{\"a\": 1}')", "COMMIT"],
-        lambda t, _: (t.create_schema("s"), t.say("me", "why", '{"a": 1}')),
+        lambda t, _: create_schema_and_say(t),
     ),
     "nothing": Case("DELETE FROM t WHERE a > 1000", lambda t, _: t.delete(table(t), []), NUMBERS),
 }
@@ -409,6 +448,11 @@ def inlined_by(theirs: Place) -> list[Sequence[Any]]:
     with theirs.connect() as lake:
         snapshot = lake.snapshot()
         return [row.values for row in snapshot.files(snapshot.table("main", "t")).inlined_rows]
+
+
+def create_schema_and_say(t: Transaction) -> None:
+    t.create_schema("s")
+    t.say("me", "why", '{"a": 1}')
 
 
 def update_inlined(t: Transaction) -> None:
@@ -422,13 +466,21 @@ def test_same_metadata_as_the_extension(name: str, kind: str, place_of: PlaceOf)
     case, theirs, ours = CASES[name], place_of(kind), place_of(kind)
     theirs.options, ours.options = dict(case.options), dict(case.options)
     statements = [case.theirs] if isinstance(case.theirs, str) else case.theirs
-    theirs.judged(*case.setup)
-    theirs.judged(*statements)
-    ours.judged(*case.setup)
+    theirs.judged(*in_folder(case.setup, theirs))
+    theirs.judged(*in_folder(statements, theirs))
+    ours.judged(*in_folder(case.setup, ours))
     with ours.connect() as lake:
         commit(lake, case.ours, theirs)
-    assert not differences(ours.tables(), theirs.tables())
+    found = differences(ours.tables(), theirs.tables())
+    assert not [line for line in found if not any(table in line for table in case.but_for)]
     assert everything_read(ours) == everything_read(theirs)
+
+
+def in_folder(statements: Sequence[str], place: Place) -> list[str]:
+    return [
+        statement.replace("{folder}", str(place.folder)).replace("{{", "{").replace("}}", "}")
+        for statement in statements
+    ]
 
 
 def commit(lake: Lake, ours: Ours, theirs: Place) -> None:

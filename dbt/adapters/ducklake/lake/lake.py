@@ -32,7 +32,9 @@ from dbt.adapters.ducklake.lake.options import Options, options_from_rows, read_
 from dbt.adapters.ducklake.lake.paths import as_data_path, same_data_path
 from dbt.adapters.ducklake.lake.snapshot.snapshot import CommitInfo, Snapshot
 from dbt.adapters.ducklake.lake.spec import tables
+from dbt.adapters.ducklake.lake.spec.indexes import INDEXES, index_name
 from dbt.adapters.ducklake.lake.spec.layout import STANDARD, SUPPORTED_VERSION, shared
+from dbt.adapters.ducklake.lake.spec.tables import TABLES
 from dbt.adapters.ducklake.lake.transaction.commit import Patience
 from dbt.adapters.ducklake.lake.transaction.transaction import Transaction
 
@@ -127,6 +129,16 @@ class Lake:
                 session.update(tables.Metadata, {"value": stored}, where)
             else:
                 session.insert([tables.Metadata(key, stored, scope, scope_id)])
+
+    def add_indexes(self) -> list[str]:
+        """Add the indexes that keep reading a large lake on PostgreSQL fast; their names. Files need none, and get
+        none.
+
+        DuckLake's own tables stay as they are, and DuckDB does not mind. Writers are not kept waiting.
+        """
+        for row_class, columns in INDEXES:
+            self._metadata.backend.add_index(index_name(row_class, columns), f"ducklake_{TABLES[row_class]}", columns)
+        return [index_name(row_class, columns) for row_class, columns in INDEXES]
 
     def close(self) -> None:
         self._metadata.backend.close()

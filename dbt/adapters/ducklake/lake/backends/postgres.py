@@ -175,6 +175,11 @@ class PostgresBackend(Backend):
                 _roll_back(connection)
                 raise
 
+    def add_index(self, name: str, table: str, columns: Sequence[str]) -> None:
+        on = f"{self.qualified(table)} ({', '.join(map(quoted, columns))})"
+        with self._connected() as connection, _translated(self.name):
+            connection.execute(f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {quoted(name)} ON {on}")
+
     def close(self) -> None:
         if self._pool is not None:
             self._pool.close()

@@ -177,12 +177,13 @@ def _compare_allows(operator: str, value: Value, low: Value, high: Value) -> boo
     # A comparison with NULL holds for no row, but that is the query's to say, not a reason to skip a file here.
     if value is None:
         return True
-    if high is not None and operator in ("=", ">=", ">"):
-        if is_less(high, value) or (operator == ">" and not is_less(value, high)):
-            return False
-    if low is not None and operator in ("=", "<=", "<"):
-        return not (is_less(value, low) or (operator == "<" and not is_less(low, value)))
-    return True
+    if high is not None and operator in ("=", ">=") and is_less(high, value):
+        return False
+    if high is not None and operator == ">" and not is_less(value, high):
+        return False
+    if low is not None and operator in ("=", "<=") and is_less(value, low):
+        return False
+    return not (low is not None and operator == "<" and not is_less(low, value))
 
 
 def _bound(column_type: ColumnType, text: str | None) -> Value:
