@@ -1,7 +1,7 @@
-"""A session of the extension that was attached before our commit sees what we committed, as if it had done it itself.
+"""A session of the extension that was attached before our commit sees what we committed.
 
-Such a session keeps schemas and statistics in caches, which only the right counters make it refresh. A DuckDB file cannot
-be attached elsewhere while we write, so there is nothing to cache there.
+Such a session keeps schemas and statistics in caches, which only the right counters make it refresh. A DuckDB file
+cannot be attached elsewhere while we write, so there is nothing to cache there.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def places(request: pytest.FixtureRequest, place_of: PlaceOf) -> tuple[Place, Pl
 
 @pytest.fixture
 def attached(places: tuple[Place, Place]) -> Iterator[Attached]:
-    ours, theirs = places
+    ours, _ = places
     for place in places:
         place.options = {"data_inlining_row_limit": 0}
         place.judged(*NUMBERS)

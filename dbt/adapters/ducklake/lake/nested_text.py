@@ -23,6 +23,9 @@ _CAST_TYPE = re.compile(r" AS [A-Za-z0-9_ (),]+?\)(?=[,}] ?|$)")
 _BARE = INTEGERS | FLOATS | {"boolean", "decimal"}
 
 
+_AMBIGUOUS = frozenset("'\"\\{}[]()\0")
+
+
 class NotAsText(Exception):
     """The value has no text that DuckDB reads back as the same value."""
 
@@ -32,7 +35,7 @@ def parse_nested(column: Column, text: str) -> Value:
     try:
         value = reader.container(column, as_sql=column.type.name == "struct")
         reader.end()
-    except (ValueError, IndexError) as error:
+    except (ValueError, IndexError, StopIteration) as error:
         raise UnreadableValue(column.type.text, text, f"An inlined row of column {column.name}") from error
     return value
 
@@ -40,42 +43,29 @@ def parse_nested(column: Column, text: str) -> Value:
 def nested_text(column: Column, value: Value) -> str:
     """The text of a nested value that both forms share, so that DuckDB and `parse_nested` read it alike.
 
-    `NotAsText` where the forms differ, which is where quotes or backslashes need an escape.
+    `NotAsText` for strings with quotes or backslashes, which the forms spell apart, and with brackets, which DuckDB
+    takes for its own where values are nested twice, quoted or not.
     """
-    return _written(column, value, _unescaped)
-
-
-def duckdb_literal_text(column: Column, value: Value) -> str:
-    """The text of any nested value in the first form, which DuckDB casts to the value."""
-    return _written(column, value, _escaped)
-
-
-def _written(column: Column, value: Value, quote: Callable[[str], str]) -> str:
     if value is None:
         return "NULL"
     name = column.type.name
     if name == "struct":
-        fields = (f"{quote(child.name)}: {_written(child, value[child.name], quote)}" for child in column.children)
+        fields = (f"{_quoted(child.name)}: {nested_text(child, value[child.name])}" for child in column.children)
         return "{" + ", ".join(fields) + "}"
     if name == "list":
-        return "[" + ", ".join(_written(column.children[0], element, quote) for element in value) + "]"
+        return "[" + ", ".join(nested_text(column.children[0], element) for element in value) + "]"
     if name == "map":
         key, held = column.children
-        return "{" + ", ".join(f"{_written(key, k, quote)}={_written(held, v, quote)}" for k, v in value) + "}"
+        return "{" + ", ".join(f"{nested_text(key, k)}={nested_text(held, v)}" for k, v in value) + "}"
     text = value_text(column.type, value)
     # Quoted is always the text itself: unquoted, `null` would be NULL.
-    return text if column.type.name in _BARE else quote(text)
+    return text if column.type.name in _BARE else _quoted(text)
 
 
-def _unescaped(text: str) -> str:
-    if "'" in text or "\\" in text or "\0" in text:
+def _quoted(text: str) -> str:
+    if any(char in _AMBIGUOUS for char in text):
         raise NotAsText(text)
     return f"'{text}'"
-
-
-def _escaped(text: str) -> str:
-    doubled = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{doubled}'"
 
 
 class _Reader:

@@ -24,12 +24,11 @@ from dbt.adapters.ducklake.lake.backends.base import Backend, Connection, Conten
 from dbt.adapters.ducklake.lake.columns import Column
 from dbt.adapters.ducklake.lake.errors import InvalidDescription, LakeHeld, MetadataQueryFailed, UnreadableValue
 from dbt.adapters.ducklake.lake.names import quoted
-from dbt.adapters.ducklake.lake.nested_text import duckdb_literal_text
 from dbt.adapters.ducklake.lake.types import TIMESTAMPS
 from dbt.adapters.ducklake.lake.values import Value, parse_value, value_text
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FIRST_WAIT, _LONGEST_WAIT = 0.01, 0.25
+_FIRST_WAIT, _LONGEST_WAIT = 0.005, 0.05
 _MAGIC = b"DUCK"
 
 _DUCKDB_TYPES = {
@@ -96,10 +95,16 @@ class DuckDbStorage(Storage):
     def inlined_bound(self, column: Column, value: Value) -> object:
         if value is None or column.type.name in ("varchar", "json", "blob", "boolean"):
             return value
-        return duckdb_literal_text(column, value) if column.type.is_container else value_text(column.type, value)
+        if column.type.is_container:
+            return json.dumps({"v": _texts(column, value)}, ensure_ascii=False)
+        return value_text(column.type, value)
 
     def inlined_inserted(self, column: Column, placeholder: str) -> str:
-        return f"CAST({placeholder} AS {duckdb_type(column)})"
+        if not column.type.is_container:
+            return f"CAST({placeholder} AS {duckdb_type(column)})"
+        # DuckDB's cast of a nested value's text misreads brackets within strings; JSON it reads exactly.
+        structure = json.dumps({"v": _structure(column)}).replace("'", "''")
+        return _assembled(column, f"(from_json({placeholder}, '{structure}')).v", 0)
 
 
 def _read(column: Column, expression: str, depth: int) -> str:
@@ -120,6 +125,51 @@ def _read(column: Column, expression: str, depth: int) -> str:
         )
         return f"CASE WHEN {expression} IS NOT NULL THEN struct_pack({', '.join(parts)}) END"
     return expression
+
+
+def _texts(column: Column, value: Value) -> object:
+    """A nested value with the texts of its leaves: structs by place of their fields, maps as lists of entries."""
+    if value is None:
+        return None
+    name = column.type.name
+    if name == "struct":
+        return {f"f{place}": _texts(child, value[child.name]) for place, child in enumerate(column.children)}
+    if name == "list":
+        return [_texts(column.children[0], element) for element in value]
+    if name == "map":
+        key, held = column.children
+        return [{"key": _texts(key, k), "value": _texts(held, v)} for k, v in value]
+    return value_text(column.type, value)
+
+
+def _structure(column: Column) -> object:
+    """The shape of what `_texts` makes, as from_json wants it."""
+    name = column.type.name
+    if name == "struct":
+        return {f"f{place}": _structure(child) for place, child in enumerate(column.children)}
+    if name == "list":
+        return [_structure(column.children[0])]
+    if name == "map":
+        return [{"key": _structure(column.children[0]), "value": _structure(column.children[1])}]
+    return "VARCHAR"
+
+
+def _assembled(column: Column, expression: str, depth: int) -> str:
+    """An expression of the column's type over what from_json made of `_texts`."""
+    name, item = column.type.name, f"x{depth}"
+    if name == "list":
+        return f"list_transform({expression}, lambda {item}: {_assembled(column.children[0], item, depth + 1)})"
+    if name == "map":
+        key, held = (_assembled(child, f"{item}.{child.name}", depth + 1) for child in column.children)
+        entry = f"struct_pack(key := {key}, value := {held})"
+        return f"map_from_entries(list_transform({expression}, lambda {item}: {entry}))"
+    if name == "struct":
+        parts = (
+            f"{quoted(child.name)} := {_assembled(child, f'({expression}).f{place}', depth)}"
+            for place, child in enumerate(column.children)
+        )
+        return f"CASE WHEN {expression} IS NOT NULL THEN struct_pack({', '.join(parts)}) END"
+    return f"CAST({expression} AS {duckdb_type(column)})"
 
 
 class DuckDbConnection(Connection):

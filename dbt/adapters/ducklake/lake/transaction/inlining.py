@@ -87,7 +87,7 @@ def bound_values(storage: Storage, table: Table, values: Sequence[Value]) -> lis
     except NotAsText as error:
         raise ChangeRefused(
             f"inline rows of {table}",
-            "a nested value holds quotes or backslashes, which DuckDB does not read back from this database",
+            "a nested value holds quotes, backslashes or brackets, which DuckDB misreads in this database",
             "Write the rows to a file.",
         ) from error
 

@@ -1,0 +1,305 @@
+"""Opening and making lakes: what is asked for, and a clear word where it cannot be had."""
+
+from __future__ import annotations
+
+import pickle
+import socket
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from dbt.adapters.ducklake.lake import LakeDescription, connect
+from dbt.adapters.ducklake.lake.columns import scalar
+from dbt.adapters.ducklake.lake.errors import (
+    CannotOpen,
+    DataPathDiffers,
+    DataPathMissing,
+    InvalidDescription,
+    InvalidMetadata,
+    LakeEncrypted,
+    LakeHeld,
+    LakeNotFound,
+    MetadataQueryFailed,
+    ReadOnlyLake,
+    ServerUnreachable,
+    SnapshotNotFound,
+    UnsupportedLayout,
+    UnsupportedVersion,
+)
+from tests.conftest import PlaceOf
+from tests.places import Place
+
+
+def test_a_lake_is_made_once(place: Place) -> None:
+    place.connect().close()
+    before = place.tables()
+    place.connect().close()
+    assert place.tables() == before
+
+
+def test_nothing_is_made_where_that_is_off(place: Place) -> None:
+    with pytest.raises(LakeNotFound, match="create_if_not_exists: false"):
+        place.connect(create_if_not_exists=False)
+    assert not place.metadata_file.exists()
+
+
+@pytest.mark.parametrize("how", [{"read_only": True}, {"snapshot_version": 0}, {"snapshot_time": datetime.now(UTC)}])
+def test_nothing_is_made_for_reading(place: Place, how: dict[str, object]) -> None:
+    with pytest.raises(LakeNotFound, match="opened for reading"):
+        place.connect(**how)
+    assert not place.metadata_file.exists()
+
+
+def test_a_duckdb_file_keeps_its_data_beside_it(tmp_path: Path) -> None:
+    with connect(LakeDescription(f"ducklake:duckdb:{tmp_path}/lake.ducklake")) as lake:
+        assert lake.data_path == f"{tmp_path}/lake.ducklake.files/"
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_new_lake_elsewhere_needs_a_data_path(kind: str, place_of: PlaceOf) -> None:
+    with pytest.raises(DataPathMissing, match="Set `data_path`"):
+        place_of(kind).connect(data_path=None)
+
+
+def test_the_stored_data_path_is_used(place: Place) -> None:
+    place.connect().close()
+    with place.connect(data_path=None) as lake:
+        assert lake.data_path == place.data_path
+    with place.connect(data_path=place.data_path.rstrip("/")) as lake:
+        assert lake.data_path == place.data_path
+
+
+def test_another_data_path_is_refused_unless_overridden(place: Place) -> None:
+    place.connect().close()
+    with pytest.raises(DataPathDiffers) as caught:
+        place.connect(data_path="/somewhere/else")
+    assert caught.value.asked == "/somewhere/else"
+    assert caught.value.stored == place.data_path
+    with place.connect(data_path="/somewhere/else", override_data_path=True) as lake:
+        assert lake.data_path == "/somewhere/else/"
+    with place.connect(data_path=None) as lake:
+        assert lake.data_path == place.data_path
+
+
+def test_a_relative_data_path_is_made_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    description = LakeDescription(f"sqlite:{tmp_path}/m.sqlite", data_path="here")
+    with connect(description) as lake:
+        assert lake.data_path == f"{tmp_path}/here/"
+    connect(description).close()
+
+
+@pytest.mark.parametrize(("version", "remedy"), [("0.3", "AUTOMATIC_MIGRATION"), ("1.1-dev1", "use the client")])
+def test_another_version_is_refused_by_name(place: Place, version: str, remedy: str) -> None:
+    place.connect().close()
+    place.execute(f"UPDATE ducklake_metadata SET value = '{version}' WHERE key = 'version'")
+    with pytest.raises(UnsupportedVersion, match=f"format version {version}.*{remedy}"):
+        place.connect()
+
+
+def test_a_missing_version_is_taken_for_the_present_one(place: Place) -> None:
+    place.connect().close()
+    place.execute("DELETE FROM ducklake_metadata WHERE key = 'version'")
+    place.connect().close()
+
+
+def test_an_encrypted_lake_is_refused(place: Place) -> None:
+    place.connect().close()
+    place.execute("UPDATE ducklake_metadata SET value = 'true' WHERE key = 'encrypted'")
+    with pytest.raises(LakeEncrypted, match="is encrypted"):
+        place.connect()
+    place.execute("UPDATE ducklake_metadata SET value = 'maybe' WHERE key = 'encrypted'")
+    with pytest.raises(InvalidMetadata, match="'maybe'"):
+        place.connect()
+
+
+def test_encryption_cannot_be_asked_for(place: Place) -> None:
+    with pytest.raises(LakeEncrypted, match="would be made"):
+        place.connect(encrypted=True)
+    place.connect().close()
+    with pytest.raises(LakeEncrypted, match="is not encrypted"):
+        place.connect(encrypted=True)
+
+
+def test_an_unknown_scope_is_refused(place: Place) -> None:
+    place.connect().close()
+    place.execute("INSERT INTO ducklake_metadata VALUES ('target_file_size', '1', 'galaxy', 1)")
+    with pytest.raises(InvalidMetadata, match="'galaxy'"):
+        place.connect()
+
+
+def test_a_tenant_of_a_lake_without_tenants_is_refused(place: Place) -> None:
+    place.connect().close()
+    with pytest.raises(UnsupportedLayout, match="not shared between tenants"):
+        place.connect(catalog="acme")
+
+
+def test_both_snapshot_options_are_refused(place: Place) -> None:
+    with pytest.raises(InvalidDescription, match="both set"):
+        place.describe(snapshot_version=1, snapshot_time=datetime.now(UTC))
+
+
+def test_a_time_needs_a_zone(place: Place) -> None:
+    with pytest.raises(InvalidDescription, match="no time zone"):
+        place.describe(snapshot_time=datetime(2026, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("metadata", "found"),
+    [
+        ("mysql:host=x", "Found mysql:"),
+        ("lake.ducklake", "Found no such beginning"),
+        ("duckdb:", "nothing else"),
+        ("md:mine", "MotherDuck"),
+        ({"type": "mysql"}, "'mysql'"),
+        ({"type": "postgres", "hots": "x"}, "hots"),
+        ("sup3rs3cret@host: x", "Found no such beginning"),
+    ],
+)
+def test_a_place_that_is_none_is_refused(metadata: object, found: str) -> None:
+    with pytest.raises(InvalidDescription, match=found) as caught:
+        connect(LakeDescription(metadata, data_path="/tmp/x"))  # type: ignore[arg-type]
+    assert "sup3rs3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
+def test_a_folder_that_is_not_there_is_named(kind: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidDescription, match="no/such/folder"):
+        connect(LakeDescription(f"{kind}:{tmp_path}/no/such/folder/m", data_path=str(tmp_path)))
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
+def test_a_file_of_another_kind_is_refused_at_once(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "m").write_text("not a database" * 100)
+    with pytest.raises(MetadataQueryFailed, match="not a"):
+        connect(LakeDescription(f"{kind}:{tmp_path}/m", data_path=str(tmp_path), busy_timeout=60))
+
+
+def test_a_schema_in_sqlite_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidDescription, match="no schemas"):
+        connect(LakeDescription(f"sqlite:{tmp_path}/m", data_path="x", metadata_schema="s"))
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
+def test_a_database_with_other_tables_can_become_a_lake(kind: str, place_of: PlaceOf) -> None:
+    place = place_of(kind)
+    place.execute("CREATE TABLE ducklake_foo (a INT)")
+    place.connect().close()
+    assert "ducklake_foo" in place.tables()
+    assert place.asked("SELECT count(*) FROM lake.snapshots()") == [(1,)]
+
+
+HOLD_DUCKDB = "import duckdb, sys, time; c = duckdb.connect(sys.argv[1]); print('held', flush=True); time.sleep(60)"
+HOLD_SQLITE = (
+    "import sqlite3, sys, time; c = sqlite3.connect(sys.argv[1], isolation_level=None); c.execute('BEGIN EXCLUSIVE'); "
+    "print('held', flush=True); time.sleep(60)"
+)
+
+
+@pytest.mark.parametrize(("kind", "program"), [("duckdb", HOLD_DUCKDB), ("sqlite", HOLD_SQLITE)])
+def test_a_file_that_another_process_holds_is_waited_for(kind: str, program: str, place_of: PlaceOf) -> None:
+    place = place_of(kind)
+    place.connect().close()
+    with subprocess.Popen([sys.executable, "-c", program, place.metadata_file], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        with pytest.raises(LakeHeld, match=str(place.metadata_file)) as caught:
+            place.connect(busy_timeout=0.5)
+        if kind == "duckdb":
+            assert f"PID {holder.pid}" in str(caught.value)
+        holder.kill()
+    place.connect(busy_timeout=0.5).close()
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
+def test_a_file_is_not_held_between_transactions(kind: str, place_of: PlaceOf) -> None:
+    place = place_of(kind)
+    with place.connect() as lake:
+        lake.snapshot()
+        place.judged("CREATE TABLE t AS SELECT 1 AS a")
+        table = lake.snapshot().table("main", "t")
+        place.judged("DROP TABLE t")
+        assert lake.snapshot().find("main", "t") is None
+        assert table.name == "t"
+
+
+def test_a_server_that_is_not_there_is_named_without_password() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    places = [
+        f"postgres:host=127.0.0.1 port={port} user=me password=s3cr3t dbname=lake",
+        f"postgres:postgresql://me:s3cr3t@127.0.0.1:{port}/lake",
+        {"type": "postgres", "host": "127.0.0.1", "port": port, "user": "me", "password": "s3cr3t", "dbname": "lake"},
+    ]
+    for place in places:
+        with pytest.raises(ServerUnreachable, match=f"port={port}") as caught:
+            connect(LakeDescription(place, data_path="x", busy_timeout=2))  # type: ignore[arg-type]
+        assert "s3cr3t" not in str(caught.value)
+        assert caught.value.__cause__ is None
+
+
+def test_a_bad_connection_string_is_not_repeated() -> None:
+    with pytest.raises(InvalidDescription, match="not a connection string") as caught:
+        connect(LakeDescription("postgres:host=h password=s3c r3t", data_path="x"))
+    assert "r3t" not in str(caught.value)
+
+
+def test_a_lake_for_reading_refuses_every_change(place: Place) -> None:
+    with place.connect() as lake:
+        first = lake.transaction()
+        first.create_table("main", "t", [scalar("a", "int32")])
+        first.commit()
+    for how in ({"read_only": True}, {"snapshot_version": 1}):
+        with place.connect(**how) as lake:
+            assert lake.is_read_only
+            transaction = lake.transaction()
+            table = transaction.table("main", "t")
+            with pytest.raises(ReadOnlyLake):
+                transaction.insert_inlined(table, [(1,)])
+            with pytest.raises(ReadOnlyLake):
+                transaction.drop_table("main", "t")
+            with pytest.raises(ReadOnlyLake):
+                lake.set_option("target_file_size", 1)
+            assert transaction.commit() == 1
+
+
+def test_a_snapshot_is_found_by_version_and_time(place: Place) -> None:
+    with place.connect() as lake:
+        for name in ("s1", "s2", "s3"):
+            transaction = lake.transaction()
+            transaction.create_schema(name)
+            transaction.commit()
+        times = {int(info.id): info.time for info in lake.snapshots()}
+        assert lake.snapshot(time=times[2]).id == 2
+        assert lake.snapshot(time=times[2] - timedelta(microseconds=1)).id == 1
+        assert lake.snapshot(time=datetime.now(UTC)).id == 3
+        with pytest.raises(SnapshotNotFound, match="Snapshots kept: 0 to 3"):
+            lake.snapshot(time=times[0] - timedelta(seconds=1))
+        with pytest.raises(SnapshotNotFound, match="Snapshot 99"):
+            lake.snapshot(version=99)
+    with place.connect(snapshot_time=times[1]) as lake:
+        assert {schema.name for schema in lake.snapshot().schemas()} == {"main", "s1"}
+    with pytest.raises(SnapshotNotFound):
+        place.connect(snapshot_version=99).snapshot()
+
+
+def test_every_reason_not_to_open_is_one_class(place: Place) -> None:
+    with pytest.raises(CannotOpen):
+        place.connect(create_if_not_exists=False)
+
+
+def test_two_processes_may_make_the_same_lake(kind: str, place_of: PlaceOf) -> None:
+    place = place_of(kind)
+    program = (
+        "import sys, pickle; from dbt.adapters.ducklake.lake import connect; "
+        "connect(pickle.loads(bytes.fromhex(sys.argv[1]))).close()"
+    )
+    described = pickle.dumps(place.describe(busy_timeout=30)).hex()
+    running = [subprocess.Popen([sys.executable, "-c", program, described]) for _ in range(4)]
+    assert [process.wait() for process in running] == [0, 0, 0, 0]
+    assert len(place.tables()["ducklake_snapshot"]) == 1
+    assert place.asked("SELECT count(*) FROM lake.snapshots()") == [(1,)]
