@@ -308,13 +308,17 @@ class DuckDbBackend(Backend):
 
     @contextmanager
     def _attached(self, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
-        with self._lock:
+        if not self._lock.acquire(timeout=self.wait):
+            raise LakeHeld(self.path, self.wait, "another transaction of this process")
+        try:
             cursor = _instance.cursor()
             self._attach(cursor, read_only)
             try:
                 yield cursor
             finally:
                 self._detach(cursor)
+        finally:
+            self._lock.release()
 
     def _attach(self, cursor: duckdb.DuckDBPyConnection, read_only: bool) -> None:
         path = self.path.replace("'", "''")
