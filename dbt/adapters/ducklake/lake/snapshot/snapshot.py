@@ -66,6 +66,9 @@ class Snapshot:
         return found
 
     def find_schema(self, name: str) -> Schema | None:
+        if "\0" in name:
+            return None  # PostgreSQL cannot even be asked for it
+
         def of_that_name(session: MetadataSession) -> Schema | None:
             return _named(load.load_schemas(session, self.id, name), name)
 
@@ -92,7 +95,7 @@ class Snapshot:
     def find(self, schema: str, name: str) -> Table | View | None:
         """The table or view of that name; they share their names, so there is at most one."""
         found = self.find_schema(schema)
-        if found is None:
+        if found is None or "\0" in name:
             return None
 
         def table_or_view(session: MetadataSession) -> Table | View | None:

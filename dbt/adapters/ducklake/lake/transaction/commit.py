@@ -48,8 +48,10 @@ R = TypeVar("R", tables.DataFile, tables.DeleteFile)
 _IDS_AT_ONCE = 500
 
 RewriteDeletes = Callable[[SnapshotId, DeletesToAdd], DeletesToAdd]
-"""Writes a delete file anew, for another snapshot than it was written for. It runs while the lake is locked: be
-quick."""
+"""Writes a delete file anew, for another snapshot than it was written for.
+
+It runs while the lake is locked: it should be quick, and may not ask the lake anything.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,9 +118,9 @@ class Transaction:
     # Schemas.
 
     def create_schema(self, name: str) -> Schema:
+        _check_name("create a schema", name)
         if self.find_schema(name) is not None:
             raise NameTaken("Schema", name, "the lake")
-        _check_name(f"create schema {name}", name)
         uuid = new_uuid()
         path = StoredPath(folder_for(name, uuid), True)
         schema = Schema(SchemaId(self._local_id()), uuid, name, path, SnapshotId(self.base.id + 1))
@@ -151,6 +151,7 @@ class Transaction:
         comment: str | None = None,
     ) -> Table:
         """A new table; `partition_by` are (column, transform) pairs."""
+        _check_name(f"create a table in {schema}", name)
         if self.find(schema, name) is not None:
             raise NameTaken("Table or view", name, f"schema {schema}")
         return self._create_table(self.schema(schema), name, columns, partition_by, sort_by, comment)
@@ -165,6 +166,7 @@ class Transaction:
         comment: str | None = None,
     ) -> Table:
         """Another table under this name, whether or not one is there; readers see the old one until the commit."""
+        _check_name(f"create a table in {schema}", name)
         there = self.find(schema, name)
         if isinstance(there, View):
             raise NameTaken("View", name, f"schema {schema}")
@@ -182,7 +184,6 @@ class Transaction:
         comment: str | None,
     ) -> Table:
         asked = f"create table {schema.name}.{name}"
-        _check_name(asked, name)
         alter.check_columns(asked, columns)
         own, next_column_id = numbered_all(alter.with_initial_defaults(columns, asked))
         uuid = new_uuid()
@@ -247,9 +248,9 @@ class Transaction:
         dialect: str = "duckdb",
     ) -> View:  # fmt: skip
         """A view of DuckDB's SQL; where it names tables with their lake, the lake is `{DUCKLAKE_CATALOG}`."""
+        _check_name(f"create a view in {schema}", name)
         if self.find(schema, name) is not None:
             raise NameTaken("Table or view", name, f"schema {schema}")
-        _check_name(f"create view {schema}.{name}", name)
         found = self.schema(schema)
         view = View(TableId(self._local_id()), new_uuid(), found, name, sql, dialect, tuple(aliases), comment)
         self._record(CreateView(view))
