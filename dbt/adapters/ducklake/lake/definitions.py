@@ -45,14 +45,6 @@ class Partitioning:
 
 
 @dataclass(frozen=True, slots=True)
-class InlinedTable:
-    """A table of the metadata database that holds rows of a lake table, with the columns of one schema version."""
-
-    name: str
-    schema_version: int
-
-
-@dataclass(frozen=True, slots=True)
 class TableName:
     """A table without its columns: what listing a schema gives."""
 
@@ -75,7 +67,6 @@ class Table:
     partitioning: Partitioning | None = None
     sort: tuple[SortField, ...] = ()
     comment: str | None = None
-    inlined: tuple[InlinedTable, ...] = ()
     next_column_id: int = 1
 
     @property

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import uuid4
@@ -80,11 +81,21 @@ class Lake:
             version, time = self.description.snapshot_version, self.description.snapshot_time
         with self._metadata.reading() as session:
             row = _snapshot_row(session, version, time)
+            session.seen.add(row.snapshot_id)
         with self._lock:
             if row.snapshot_id not in self._kept:
                 # One more than the newest is kept, for a statement that is still being answered from it.
                 self._kept = dict([*self._kept.items(), (SnapshotId(row.snapshot_id), self._snapshot_of(row))][-8:])
             return self._kept[SnapshotId(row.snapshot_id)]
+
+    @contextmanager
+    def reading(self) -> Iterator[Snapshot]:
+        """The lake now, with all that is read of it within the block in one transaction of the metadata database.
+
+        What one statement needs is read so: it costs one opening of a file instead of several. Keep the block short.
+        """
+        with self._metadata.reading():
+            yield self.snapshot()
 
     def snapshots(self) -> list[CommitInfo]:
         """All snapshots that are kept, with what their commits said."""

@@ -5,6 +5,7 @@ What a table is called, which columns it has and whose rows are visible is the l
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -23,6 +24,8 @@ class MetadataSession:
 
     def __init__(self, metadata: Metadata, connection: Connection) -> None:
         self.storage = metadata.backend.storage
+        # Snapshots that this transaction has seen to be there.
+        self.seen: set[int] = set()
         self._metadata, self._connection = metadata, connection
 
     def read(self, row_class: type[R], rest: str = "", *values: object) -> list[R]:
@@ -111,12 +114,21 @@ class Metadata:
     def __init__(self, backend: Backend, layout: Layout) -> None:
         self.backend, self.layout = backend, layout
         self.relations = layout.relations(backend.qualified)
+        self._open = threading.local()
         self._selects: dict[RowClass, tuple[str, Callable[[Row], Row] | None]] = {}
 
     @contextmanager
     def reading(self) -> Iterator[MetadataSession]:
+        """A transaction that sees one state. Within it, further readings of the same thread are part of it."""
+        if (session := getattr(self._open, "session", None)) is not None:
+            yield session
+            return
         with self.backend.reading() as connection:
-            yield MetadataSession(self, connection)
+            self._open.session = MetadataSession(self, connection)
+            try:
+                yield self._open.session
+            finally:
+                self._open.session = None
 
     @contextmanager
     def writing(self) -> Iterator[MetadataSession]:

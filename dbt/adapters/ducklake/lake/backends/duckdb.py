@@ -197,8 +197,12 @@ class DuckDbConnection(Connection):
         )
 
     def has_table(self, name: str) -> bool:
-        sql = "SELECT 1 FROM duckdb_tables() WHERE database_name = $1 AND schema_name = $2 AND table_name = $3"
-        return bool(self.rows(sql, [self._alias, self._schema, name]))
+        # Four times faster than to ask duckdb_tables().
+        try:
+            self._cursor.execute(f"FROM {quoted(self._alias)}.{quoted(self._schema)}.{quoted(name)} LIMIT 0")
+        except duckdb.CatalogException:
+            return False
+        return True
 
 
 _JSON_TYPES = {

@@ -12,11 +12,11 @@ from dbt.adapters.ducklake.lake.definitions import Table
 from dbt.adapters.ducklake.lake.metadata import MetadataSession
 from dbt.adapters.ducklake.lake.names import FileId, SnapshotId, TableId
 from dbt.adapters.ducklake.lake.snapshot.files import (
-    LIVE_FILES,
     DataFile,
     DeleteFile,
     NameMapping,
-    files_from_rows,
+    delete_file_of,
+    files_where,
     load_mappings,
 )
 from dbt.adapters.ducklake.lake.snapshot.inlined import InlinedRow, inlined_rows_ended, inlined_rows_inserted
@@ -74,16 +74,9 @@ class TableChanges:
 
 def load_changes(session: MetadataSession, table: Table, first: SnapshotId, last: SnapshotId) -> TableChanges:
     """The feed with the columns of `table`, which is read at `last` as DuckDB does."""
-    # Every file the table has had; the range of a feed usually covers few of its snapshots, but many of its files'
-    # lives.
-    rows = session.query(
-        f"{LIVE_FILES}WHERE f.table_id = $2 AND f.begin_snapshot <= $1 "
-        "AND (f.end_snapshot IS NULL OR f.end_snapshot >= $3 OR f.begin_snapshot >= $3) ORDER BY f.data_file_id",
-        last,
-        table.id,
-        first,
-    )
-    files = {file.id: file for file in files_from_rows(rows, None, table)}
+    # Every file whose life touches the range: what came in it may be gone since.
+    lived = "begin_snapshot <= $1 AND (end_snapshot IS NULL OR end_snapshot >= $2)"
+    files = {file.id: file for file in files_where(session, None, table, lived, last, first)}
     deletes = _delete_files(session, table, last)
     inlined = _inlined_deletes(session, table.id, last)
     return TableChanges(
@@ -167,19 +160,8 @@ def _delete_files(
     )
     found: dict[FileId, list[tuple[DeleteFile, SnapshotId | None]]] = {}
     for row in rows:
-        path = table.location + row.path if row.path_is_relative is not False else row.path
-        delete = DeleteFile(
-            id=FileId(row.delete_file_id),
-            path=path,
-            format=row.format,
-            delete_count=row.delete_count,
-            size=row.file_size_bytes,
-            footer_size=row.footer_size,
-            begin=SnapshotId(row.begin_snapshot),
-            partial_max=None if row.partial_max is None else SnapshotId(row.partial_max),
-        )
         end = None if row.end_snapshot is None else SnapshotId(row.end_snapshot)
-        found.setdefault(FileId(row.data_file_id), []).append((delete, end))
+        found.setdefault(FileId(row.data_file_id), []).append((delete_file_of(row, table), end))
     return found
 
 

@@ -11,7 +11,9 @@ from dbt.adapters.ducklake.lake.definitions import PartitionField, Table
 from dbt.adapters.ducklake.lake.errors import InvalidMetadata, UnsupportedLayout
 from dbt.adapters.ducklake.lake.metadata import MetadataSession
 from dbt.adapters.ducklake.lake.names import ColumnId, FileId, SnapshotId, TableId
+from dbt.adapters.ducklake.lake.paths import stored_path
 from dbt.adapters.ducklake.lake.snapshot.inlined import InlinedRow, inlined_rows_at
+from dbt.adapters.ducklake.lake.snapshot.load import VISIBLE
 from dbt.adapters.ducklake.lake.snapshot.pruning import FileFacts, FileStatistics, Predicate, may_match
 from dbt.adapters.ducklake.lake.spec import tables
 from dbt.adapters.ducklake.lake.spec.inlined import deletes_table_of
@@ -82,28 +84,16 @@ class TableFiles:
     inlined_rows: tuple[InlinedRow, ...] = ()
 
 
-_LIVE_DELETES = "d.begin_snapshot <= $1 AND (d.end_snapshot IS NULL OR d.end_snapshot > $1)"
 _FILE_COLUMNS = (
-    "f.data_file_id, f.path, f.path_is_relative, f.file_format, f.record_count, f.file_size_bytes, f.footer_size, "
-    "f.row_id_start, f.begin_snapshot, f.end_snapshot, f.partition_id, f.mapping_id, f.partial_max, f.encryption_key"
-)
-_DELETE_COLUMNS = (
-    "d.delete_file_id, d.path, d.path_is_relative, d.format, d.delete_count, d.file_size_bytes, d.footer_size, "
-    "d.begin_snapshot, d.partial_max, d.encryption_key"
-)
-LIVE_FILES = (
-    f"SELECT {_FILE_COLUMNS}, {_DELETE_COLUMNS} FROM {{data_file}} AS f LEFT JOIN {{delete_file}} AS d "
-    f"ON d.data_file_id = f.data_file_id AND d.table_id = $2 AND {_LIVE_DELETES} "
+    "data_file_id, path, path_is_relative, file_format, record_count, file_size_bytes, footer_size, row_id_start, "
+    "begin_snapshot, end_snapshot, partition_id, mapping_id, partial_max, encryption_key"
 )
 
 
 def load_files(
     session: MetadataSession, snapshot: SnapshotId, table: Table, predicates: Sequence[Predicate] = ()
 ) -> TableFiles:
-    condition = "WHERE f.table_id = $2 AND f.begin_snapshot <= $1 AND (f.end_snapshot IS NULL OR f.end_snapshot > $1)"
-    files = files_from_rows(
-        session.query(f"{LIVE_FILES}{condition} ORDER BY f.data_file_id", snapshot, table.id), snapshot, table
-    )
+    files = files_where(session, snapshot, table, VISIBLE, snapshot)
     specs, values = _partition_values(session, snapshot, table, files)
     kept = _pruned(session, snapshot, table, files, predicates, specs, values)
     return TableFiles(
@@ -117,41 +107,65 @@ def load_files(
     )
 
 
-def files_from_rows(
-    rows: Sequence[tuple[object, ...]], snapshot: SnapshotId | None, table: Table
+def files_where(
+    session: MetadataSession, snapshot: SnapshotId | None, table: Table, condition: str, *values: int
 ) -> tuple[DataFile, ...]:
-    """Rows of LIVE_FILES as files; `snapshot` None means that all rows of a file are asked for."""
-    location, found, seen = table.location, [], set()
+    """Data files of a table, with the delete files they have at `snapshot`; at None, all rows of a file are meant."""
+    own = f"${len(values) + 1}"
+    rows = session.query(
+        f"SELECT {_FILE_COLUMNS} FROM {{data_file}} WHERE {condition} AND table_id = {own} ORDER BY data_file_id",
+        *values,
+        table.id,
+    )
+    deletes = {} if snapshot is None or not rows else _live_deletes(session, snapshot, table)
+    location, found = table.location, []
     for row in rows:
-        (id, path, relative, kind, count, size, footer, first, begin, end, partition, mapping, most, key, *deleted) = (
-            row
-        )
-        if key is not None or (deleted[0] is not None and deleted[9] is not None):
-            raise UnsupportedLayout(str(table), f"file {id} is encrypted", "Rewrite it in a lake without encryption.")
-        if kind is not None and str(kind).lower() != "parquet":
-            raise UnsupportedLayout(str(table), f"file {id} has format {kind}", "Only Parquet can be read.")
-        if id in seen:
-            raise InvalidMetadata(
-                f"data file {id} of {table} has two delete files at once", "End all but the newest of them."
-            )
-        seen.add(id)
-        later = snapshot if most is not None and snapshot is not None and most > snapshot else None  # type: ignore[operator]
-        full = location + path if relative is not False and relative != 0 else path  # type: ignore[operator]
-        delete_file = _delete_file(deleted, location) if deleted[0] is not None else None
-        found.append(
-            DataFile._make(
-                (id, full, count, size, footer, first, begin, end, partition, mapping, most, later, delete_file)
-            )
-        )
+        id, path, is_relative, kind, count, size, footer, first, begin, end, partition, mapping, most, key = row
+        if key is not None or kind not in ("parquet", None):
+            raise _unreadable(table, id, kind, key)
+        full = path if is_relative is not None and not is_relative else location + path
+        later = snapshot if most is not None and snapshot is not None and most > snapshot else None
+        delete = deletes.get(id)
+        facts = (id, full, count, size, footer, first, begin, end, partition, mapping, most, later, delete)
+        found.append(DataFile._make(facts))
     return tuple(found)
 
 
-def _delete_file(row: list[object], location: str) -> DeleteFile:
-    id, path, relative, kind, count, size, footer, begin, most, _ = row
-    if kind not in ("parquet", "puffin"):
-        raise InvalidMetadata(f"delete file {id} has format {kind!r}", "Only parquet and puffin are known.")
-    full = location + path if relative is not False and relative != 0 else path  # type: ignore[operator]
-    return DeleteFile._make((id, full, kind, count, size, footer, begin, most))
+def _live_deletes(session: MetadataSession, snapshot: SnapshotId, table: Table) -> dict[FileId, DeleteFile]:
+    found: dict[FileId, DeleteFile] = {}
+    for row in session.read(tables.DeleteFile, f"WHERE {VISIBLE} AND table_id = $2", snapshot, table.id):
+        data_file = FileId(row.data_file_id)
+        if data_file in found:
+            raise InvalidMetadata(
+                f"data file {data_file} of {table} has two delete files at once", "End all but the newest of them."
+            )
+        found[data_file] = delete_file_of(row, table)
+    return found
+
+
+def delete_file_of(row: tables.DeleteFile, table: Table) -> DeleteFile:
+    if row.encryption_key is not None:
+        raise _unreadable(table, row.delete_file_id, row.format, row.encryption_key)
+    if row.format not in ("parquet", "puffin"):
+        raise InvalidMetadata(
+            f"delete file {row.delete_file_id} has format {row.format!r}", "Only parquet and puffin are known."
+        )
+    return DeleteFile(
+        id=FileId(row.delete_file_id),
+        path=stored_path(row.path, row.path_is_relative).under(table.location),
+        format=row.format,
+        delete_count=row.delete_count,
+        size=row.file_size_bytes,
+        footer_size=row.footer_size,
+        begin=SnapshotId(row.begin_snapshot),
+        partial_max=None if row.partial_max is None else SnapshotId(row.partial_max),
+    )
+
+
+def _unreadable(table: Table, file_id: int, kind: str, key: str | None) -> UnsupportedLayout:
+    if key is not None:
+        return UnsupportedLayout(str(table), f"file {file_id} is encrypted", "Write it anew without encryption.")
+    return UnsupportedLayout(str(table), f"file {file_id} has format {kind}", "Only Parquet can be read.")
 
 
 def _partition_values(

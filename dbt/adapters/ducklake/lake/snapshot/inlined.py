@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dbt.adapters.ducklake.lake.columns import Column
-from dbt.adapters.ducklake.lake.definitions import InlinedTable, Table
+from dbt.adapters.ducklake.lake.definitions import Table
 from dbt.adapters.ducklake.lake.errors import InvalidMetadata
 from dbt.adapters.ducklake.lake.metadata import MetadataSession
-from dbt.adapters.ducklake.lake.names import ColumnId, SnapshotId, TableId, quoted
+from dbt.adapters.ducklake.lake.names import ColumnId, SnapshotId, quoted
 from dbt.adapters.ducklake.lake.snapshot.load import columns_from_rows, is_visible
 from dbt.adapters.ducklake.lake.spec import tables
 from dbt.adapters.ducklake.lake.types import can_widen
@@ -45,19 +45,20 @@ def inlined_rows_ended(
 
 
 def _rows_where(session: MetadataSession, table: Table, condition: str, *values: SnapshotId) -> tuple[InlinedRow, ...]:
-    found: list[InlinedRow] = []
-    history: _ColumnHistory | None = None
-    for inlined in table.inlined:
-        history = history or _ColumnHistory(session, table)
-        columns = history.columns_of(inlined)
-        found += _read(session, table, inlined, columns, condition, values)
+    # Asked anew each time: a flush drops such tables, and the table may have been read before it.
+    kept = session.read(tables.InlinedDataTables, "WHERE table_id = $1 ORDER BY schema_version", table.id)
+    if not kept:
+        return ()
+    history, found = _ColumnHistory(session, table), []
+    for inlined in kept:
+        found += _read(session, table, inlined, history.columns_of(inlined), condition, values)
     return tuple(sorted(found, key=lambda row: (row.row_id, row.begin)))
 
 
 def _read(
     session: MetadataSession,
     table: Table,
-    inlined: InlinedTable,
+    inlined: tables.InlinedDataTables,
     columns: Sequence[Column],
     condition: str,
     values: Sequence[SnapshotId],
@@ -70,7 +71,7 @@ def _read(
     stored = {column.id: place for place, column in enumerate(columns, 3)}
     written_as = {column.id: column for column in columns}
     rows = []
-    for row in session.run_on(inlined.name, sql, *values):
+    for row in session.run_on(inlined.table_name, sql, *values):
         # A column that the row was written without holds its initial default.
         now = (
             converted(
@@ -80,7 +81,7 @@ def _read(
             else initial_value(column)
             for column in table.columns
         )
-        rows.append(InlinedRow(row[0], row[1], row[2], inlined.name, tuple(now)))
+        rows.append(InlinedRow(row[0], row[1], row[2], inlined.table_name, tuple(now)))
     return rows
 
 
@@ -97,13 +98,13 @@ class _ColumnHistory:
             table.id,
         )
 
-    def columns_of(self, inlined: InlinedTable) -> tuple[Column, ...]:
+    def columns_of(self, inlined: tables.InlinedDataTables) -> tuple[Column, ...]:
         """The columns at the last change of layout up to the inlined table's version, which may be no such change."""
         begins = [begin for version, begin in self._layouts if version <= inlined.schema_version]
         columns = columns_from_rows(row for row in self._rows if begins and is_visible(row, begins[-1]))
         if not columns:
             raise InvalidMetadata(
-                f"nothing says which columns {inlined.name} of {self._table} was made with",
+                f"nothing says which columns {inlined.table_name} of {self._table} was made with",
                 "Flush the inlined rows with DuckDB (ducklake_flush_inlined_data).",
             )
         return columns
@@ -141,9 +142,3 @@ def converted(old: Column, new: Column, value: Value) -> Value:
             f"column {new.name} was {old.type} and is {new.type}", "No such change of type is allowed."
         )
     return widened(old.type, new.type, value)
-
-
-def table_versions(session: MetadataSession, table_id: TableId) -> list[InlinedTable]:
-    """All inlined tables of a table, whatever snapshot they belong to."""
-    rows = session.read(tables.InlinedDataTables, "WHERE table_id = $1 ORDER BY schema_version", table_id)
-    return [InlinedTable(row.table_name, row.schema_version) for row in rows]

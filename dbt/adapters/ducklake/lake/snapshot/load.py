@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from dbt.adapters.ducklake.lake.columns import Column, Default
 from dbt.adapters.ducklake.lake.definitions import (
-    InlinedTable,
     PartitionField,
     Partitioning,
     Schema,
@@ -121,7 +120,6 @@ def load_tables(
     comments = _comments(tags, lambda tag: tag.object_id)
     partitionings = _partitionings(session, snapshot, which, value)
     sorts = _sorts(session, snapshot, which, value)
-    inlined = _inlined(session, snapshot, which, value)
     return tuple(
         Table(
             named=named,
@@ -133,7 +131,6 @@ def load_tables(
             partitioning=partitionings.get(named.id),
             sort=sorts.get(named.id, ()),
             comment=comments.get(named.id),
-            inlined=inlined.get(named.id, ()),
             next_column_id=1 + max((row.column_id for row in all_columns[named.id]), default=0),
         )
         for named in names
@@ -193,51 +190,39 @@ def _comments(tags: Iterable[Tagged], key: Callable[[Tagged], T]) -> dict[T, str
 
 
 def _partitionings(session: MetadataSession, snapshot: SnapshotId, which: str, value: int) -> dict[int, Partitioning]:
-    rows = session.query(
-        "SELECT info.table_id, info.partition_id, field.column_id, field.transform FROM {partition_info} AS info "
-        "JOIN {partition_column} AS field ON field.partition_id = info.partition_id AND field.table_id = info.table_id "
-        f"WHERE {VISIBLE} AND info.table_id {which} ORDER BY info.partition_id, field.partition_key_index",
+    infos = session.read(tables.PartitionInfo, f"WHERE {VISIBLE} AND table_id {which}", snapshot, value)
+    if not infos:
+        return {}
+    rows = session.read(
+        tables.PartitionColumn,
+        "WHERE partition_id IN (SELECT partition_id FROM {partition_info} "
+        f"WHERE {VISIBLE} AND table_id {which}) ORDER BY partition_id, partition_key_index",
         snapshot,
         value,
     )
     found: dict[int, Partitioning] = {}
-    for table_id, partition_id, column_id, transform in rows:
-        earlier = found.get(table_id, Partitioning(partition_id, ()))
-        if earlier.id != partition_id:
-            raise InvalidMetadata(f"table {table_id} has two partition specs at once", "End one of them.")
-        fields = (*earlier.fields, PartitionField(ColumnId(column_id), transform))
-        found[table_id] = Partitioning(partition_id, fields)
+    for row in rows:
+        earlier = found.get(row.table_id, Partitioning(row.partition_id, ()))
+        if earlier.id != row.partition_id:
+            raise InvalidMetadata(f"table {row.table_id} has two partition specs at once", "End one of them.")
+        fields = (*earlier.fields, PartitionField(ColumnId(row.column_id), row.transform))
+        found[row.table_id] = Partitioning(row.partition_id, fields)
     return found
 
 
 def _sorts(session: MetadataSession, snapshot: SnapshotId, which: str, value: int) -> dict[int, tuple[SortField, ...]]:
-    rows = session.query(
-        "SELECT info.table_id, field.expression, field.dialect, field.sort_direction, field.null_order "
-        "FROM {sort_info} AS info "
-        "JOIN {sort_expression} AS field ON field.sort_id = info.sort_id AND field.table_id = info.table_id "
-        f"WHERE {VISIBLE} AND info.table_id {which} ORDER BY info.sort_id, field.sort_key_index",
+    if not session.read(tables.SortInfo, f"WHERE {VISIBLE} AND table_id {which}", snapshot, value):
+        return {}
+    rows = session.read(
+        tables.SortExpression,
+        "WHERE sort_id IN (SELECT sort_id FROM {sort_info} "
+        f"WHERE {VISIBLE} AND table_id {which}) ORDER BY sort_id, sort_key_index",
         snapshot,
         value,
     )
     found: dict[int, tuple[SortField, ...]] = {}
-    for table_id, expression, dialect, direction, nulls in rows:
-        field = SortField(expression, direction.upper() == "DESC", nulls.upper() == "NULLS_FIRST", dialect)
-        found[table_id] = (*found.get(table_id, ()), field)
-    return found
-
-
-def _inlined(
-    session: MetadataSession, snapshot: SnapshotId, which: str, value: int
-) -> dict[int, tuple[InlinedTable, ...]]:
-    # Tables of a later schema version hold only rows of later snapshots. The condition also puts $1 to use.
-    rows = session.query(
-        "SELECT table_id, table_name, schema_version FROM {inlined_data_tables} "
-        "WHERE schema_version <= (SELECT schema_version FROM {snapshot} WHERE snapshot_id = $1) "
-        f"AND table_id {which} ORDER BY table_id, schema_version",
-        snapshot,
-        value,
-    )
-    found: dict[int, tuple[InlinedTable, ...]] = {}
-    for table_id, name, version in rows:
-        found[table_id] = (*found.get(table_id, ()), InlinedTable(name, version))
+    for row in rows:
+        is_descending, nulls_first = row.sort_direction.upper() == "DESC", row.null_order.upper() == "NULLS_FIRST"
+        field = SortField(row.expression, is_descending, nulls_first, row.dialect)
+        found[row.table_id] = (*found.get(row.table_id, ()), field)
     return found

@@ -152,9 +152,11 @@ class Snapshot:
     def _reading(self) -> Iterator[MetadataSession]:
         with self._metadata.reading() as session:
             # Expiry takes away the rows that only expired snapshots saw, so what is left would be misread.
-            if not session.query("SELECT 1 FROM {snapshot} WHERE snapshot_id = $1", self.id):
-                oldest, latest = session.query("SELECT min(snapshot_id), max(snapshot_id) FROM {snapshot}")[0]
-                raise SnapshotNotFound(self.id, oldest, latest)
+            if self.id not in session.seen:
+                if not session.query("SELECT 1 FROM {snapshot} WHERE snapshot_id = $1", self.id):
+                    oldest, latest = session.query("SELECT min(snapshot_id), max(snapshot_id) FROM {snapshot}")[0]
+                    raise SnapshotNotFound(self.id, oldest, latest)
+                session.seen.add(self.id)
             yield session
 
 
