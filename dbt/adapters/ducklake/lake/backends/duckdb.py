@@ -29,6 +29,8 @@ from dbt.adapters.ducklake.lake.values import Value, parse_value, value_text
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_WAIT, _LONGEST_WAIT = 0.005, 0.05
+# Up to here a bound value per cell is the faster way to insert rows.
+_FEW_ROWS = 2
 _MAGIC = b"DUCK"
 
 _DUCKDB_TYPES = {
@@ -186,6 +188,9 @@ class DuckDbConnection(Connection):
         self.rows(sql, values)
 
     def insert(self, relation: str, columns: Mapping[str, str], rows: Sequence[Row]) -> None:
+        if len(rows) <= _FEW_ROWS:
+            self._insert_few(relation, columns, rows)
+            return
         # One JSON text instead of a bound value per cell: a hundred times faster for a thousand rows.
         structure = {f"c{place}": _JSON_TYPES[logical] for place, logical in enumerate(columns.values())}
         shown = (_FROM_JSON.get(logical, "{}").format(f"c{place}") for place, logical in enumerate(columns.values()))
@@ -195,6 +200,16 @@ class DuckDbConnection(Connection):
             "FROM (SELECT unnest(from_json($1, $2), recursive := true))",
             [text, json.dumps([structure])],
         )
+
+    def _insert_few(self, relation: str, columns: Mapping[str, str], rows: Sequence[Row]) -> None:
+        types, width = DuckDbBackend.storage.physical_types, len(columns)
+        places = (
+            ", ".join(f"CAST(${row * width + n} AS {types[logical]})" for n, logical in enumerate(columns.values(), 1))
+            for row in range(len(rows))
+        )
+        values = ", ".join(f"({place})" for place in places)
+        bound = [value for row in rows for value in row]
+        self.execute(f"INSERT INTO {relation} ({', '.join(map(quoted, columns))}) VALUES {values}", bound)
 
     def has_table(self, name: str) -> bool:
         # Four times faster than to ask duckdb_tables().
