@@ -147,9 +147,12 @@ class Lake:
 
         DuckLake's own tables stay as they are, and DuckDB does not mind. Writers are not kept waiting.
         """
-        for row_class, columns in INDEXES:
-            self._metadata.backend.add_index(index_name(row_class, columns), f"ducklake_{TABLES[row_class]}", columns)
-        return [index_name(row_class, columns) for row_class, columns in INDEXES]
+        backend = self._metadata.backend
+        return [
+            index_name(row_class, columns)
+            for row_class, columns in INDEXES
+            if backend.add_index(index_name(row_class, columns), f"ducklake_{TABLES[row_class]}", columns)
+        ]
 
     def close(self) -> None:
         self._metadata.backend.close()

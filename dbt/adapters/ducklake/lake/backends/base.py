@@ -105,8 +105,9 @@ class Backend(ABC):
     def qualified(self, table: str) -> str:
         """A table of the metadata schema, as SQL."""
 
-    def add_index(self, name: str, table: str, columns: Sequence[str]) -> None:
-        """Add an index to a table of the metadata schema, if it is not there, without keeping writers waiting."""
+    def add_index(self, name: str, table: str, columns: Sequence[str]) -> bool:
+        """Add an index to a table, if it is not there; whether this kind of database needs such indexes."""
+        return False
 
     def close(self) -> None:
         """Give up connections that are kept; the backend connects again when it is used."""

@@ -175,10 +175,12 @@ class PostgresBackend(Backend):
                 _roll_back(connection)
                 raise
 
-    def add_index(self, name: str, table: str, columns: Sequence[str]) -> None:
+    def add_index(self, name: str, table: str, columns: Sequence[str]) -> bool:
         on = f"{self.qualified(table)} ({', '.join(map(quoted, columns))})"
         with self._connected() as connection, _translated(self.name):
+            # Concurrently, so that no writer waits for it.
             connection.execute(f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {quoted(name)} ON {on}")
+        return True
 
     def close(self) -> None:
         if self._pool is not None:

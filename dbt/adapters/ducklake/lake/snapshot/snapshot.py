@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -47,7 +46,6 @@ class Snapshot:
         self.data_path = data_path
         self._row, self._metadata = row, metadata
         self._kept: dict[object, Any] = {}
-        self._lock = threading.RLock()
 
     def __repr__(self) -> str:
         return f"Snapshot({self.id})"
@@ -142,11 +140,13 @@ class Snapshot:
         return TableStatistics(rows[0].record_count, rows[0].next_row_id, rows[0].file_size_bytes, tuple(columns))
 
     def _once(self, key: object, load_it: Callable[[MetadataSession], T]) -> T:
-        with self._lock:
-            if key not in self._kept:
-                with self._reading() as session:
-                    self._kept[key] = load_it(session)
-            return self._kept[key]  # type: ignore[no-any-return]
+        if key not in self._kept:
+            # No lock is held while loading: a thread in `Lake.reading` already holds the metadata file. Two threads may
+            # load the same; both get the value that was there first.
+            with self._reading() as session:
+                loaded = load_it(session)
+            self._kept.setdefault(key, loaded)
+        return self._kept[key]  # type: ignore[no-any-return]
 
     @contextmanager
     def _reading(self) -> Iterator[MetadataSession]:
