@@ -19,7 +19,8 @@ class LakeDescription:
     `type`, `host`, `port`, `user`, `password`, `dbname`. `busy_timeout` is how long, in seconds, a file or connection
     that others hold is waited for."""
 
-    metadata: str | Mapping[str, object]
+    # Not shown: it may hold a password.
+    metadata: str | Mapping[str, object] = field(repr=False)
     data_path: str | None = None
     metadata_schema: str | None = None
     catalog: str | None = None

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 from dbt.adapters.ducklake.lake.backends import backend_for
-from dbt.adapters.ducklake.lake.backends.base import Backend, Contended
+from dbt.adapters.ducklake.lake.backends.base import Backend, CommitBroken, Contended
 from dbt.adapters.ducklake.lake.description import LakeDescription
 from dbt.adapters.ducklake.lake.errors import (
     CannotOpen,
@@ -36,7 +36,7 @@ from dbt.adapters.ducklake.lake.spec import tables
 from dbt.adapters.ducklake.lake.spec.indexes import INDEXES, index_name
 from dbt.adapters.ducklake.lake.spec.layout import STANDARD, SUPPORTED_VERSION, shared
 from dbt.adapters.ducklake.lake.spec.tables import TABLES
-from dbt.adapters.ducklake.lake.transaction.commit import Patience
+from dbt.adapters.ducklake.lake.transaction.commit import Patience, in_attempts
 from dbt.adapters.ducklake.lake.transaction.transaction import Transaction
 
 CREATED_BY = "dbt-ducklake"
@@ -134,12 +134,18 @@ class Lake:
         stored = stored_value(key, value)
         scope, scope_id = self._scope(schema, table)
         where = {"key": key, "scope": scope, "scope_id": scope_id}
-        with self._metadata.writing() as session:
+
+        def store(session: MetadataSession) -> None:
             known = {(row.key, row.scope, row.scope_id) for row in session.read(tables.Metadata)}
             if (key, scope, scope_id) in known:
                 session.update(tables.Metadata, {"value": stored}, where)
             else:
                 session.insert([tables.Metadata(key, stored, scope, scope_id)])
+
+        try:
+            in_attempts(self._metadata, self.description.patience, store)
+        except CommitBroken as error:
+            raise MetadataQueryFailed(self.name, f"the connection broke, so {key} may be set or not") from error
 
     def add_indexes(self) -> list[str]:
         """Add the indexes that keep reading a large lake on PostgreSQL fast; their names. Files need none, and get
@@ -147,6 +153,8 @@ class Lake:
 
         DuckLake's own tables stay as they are, and DuckDB does not mind. Writers are not kept waiting.
         """
+        if (refusal := self._refusal()) is not None:
+            raise ReadOnlyLake(self.name, refusal)
         backend = self._metadata.backend
         return [
             index_name(row_class, columns)
@@ -313,14 +321,14 @@ def _create(backend: Backend, description: LakeDescription) -> None:
     data_path = description.new_data_path
     if data_path is None:
         raise DataPathMissing(backend.name)
-    backend.prepare()
     metadata = Metadata(backend, STANDARD)
     try:
+        backend.prepare()
         with metadata.writing() as session:
             if not session.has_table("ducklake_metadata"):
                 _bootstrap(session, data_path)
-    except Contended:
-        # Someone else made it in the same moment; whether it is a lake is looked at next.
+    except (Contended, CommitBroken):
+        # Someone else makes it in the same moment, or it may be made; whether it is there is looked at next.
         return
     except MetadataQueryFailed as error:
         raise CannotOpen(f"A lake cannot be made at {backend.name}. {error}") from error

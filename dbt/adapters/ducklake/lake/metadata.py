@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from dbt.adapters.ducklake.lake.backends.base import Backend, Connection, Row, decoder
+from dbt.adapters.ducklake.lake.backends.base import Backend, Connection, Contended, Row, decoder
+from dbt.adapters.ducklake.lake.errors import ChangeRefused, MetadataQueryFailed
 from dbt.adapters.ducklake.lake.names import quoted
 from dbt.adapters.ducklake.lake.spec.layout import Layout
 from dbt.adapters.ducklake.lake.spec.tables import LOGICAL_TYPES, PRIMARY_KEYS, TABLES, RowClass
@@ -123,15 +124,21 @@ class Metadata:
         if (session := getattr(self._open, "session", None)) is not None:
             yield session
             return
-        with self.backend.reading() as connection:
-            self._open.session = MetadataSession(self, connection)
-            try:
-                yield self._open.session
-            finally:
-                self._open.session = None
+        try:
+            with self.backend.reading() as connection:
+                self._open.session = MetadataSession(self, connection)
+                try:
+                    yield self._open.session
+                finally:
+                    self._open.session = None
+        except Contended as error:
+            raise MetadataQueryFailed(self.backend.name, f"another writer kept it from reading ({error})") from error
 
     @contextmanager
     def writing(self) -> Iterator[MetadataSession]:
+        """A transaction that commits when its block ends; raises `Contended` and `CommitBroken` as the backend does."""
+        if getattr(self._open, "session", None) is not None:
+            raise ChangeRefused("commit", "this thread is still reading the lake", "Leave the block of `Lake.reading`.")
         with self.backend.writing() as connection:
             yield MetadataSession(self, connection)
 

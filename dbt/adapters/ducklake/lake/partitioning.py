@@ -28,6 +28,8 @@ def partition_value(transform: str, column_type: ColumnType, value: Value) -> Va
     """The partition value of a column's value: itself, or a number. NULL stays NULL."""
     if value is None or transform == "identity":
         return value
+    if transform in CALENDAR_PARTS and is_endless(column_type, value):
+        return None
     buckets = bucket_count(transform)
     return bucket(column_type, value, buckets) if buckets else calendar_part(transform, column_type, value)
 
@@ -37,6 +39,12 @@ def partition_text(transform: str, column_type: ColumnType, value: Value) -> str
     if value is None:
         return None
     return value_text(column_type, value) if transform == "identity" else str(value)
+
+
+def is_endless(column_type: ColumnType, value: int) -> bool:
+    """Whether a date or timestamp is an infinity, which has no year."""
+    most = calendar.INFINITE_DAYS if column_type.name == "date" else calendar.INFINITE_TICKS
+    return abs(value) == most
 
 
 def calendar_part(part: str, column_type: ColumnType, value: int) -> int:

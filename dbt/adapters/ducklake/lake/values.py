@@ -97,6 +97,12 @@ def is_less(left: Value, right: Value) -> bool:
     return bool(left < right)
 
 
+def fits(integer_type: str, value: int) -> bool:
+    bits = int(integer_type.removeprefix("u").removeprefix("int"))
+    low, high = (-(1 << bits - 1), 1 << bits - 1) if integer_type in SIGNED else (0, 1 << bits)
+    return low <= value < high
+
+
 def float_text(value: float, type_name: str) -> str:
     """The shortest text that reads back as the same float, spelled as DuckDB does: `0.1`, `1e+300`, `inf`, `-0.0`."""
     if math.isnan(value) or math.isinf(value):
@@ -161,9 +167,7 @@ def _parse_boolean(text: str) -> bool:
 
 def _parse_integer(name: str, text: str) -> int:
     value = int(text)
-    bits = int(name.removeprefix("u").removeprefix("int"))
-    low, high = (-(1 << bits - 1), 1 << bits - 1) if name in SIGNED else (0, 1 << bits)
-    if not low <= value < high:
+    if not fits(name, value):
         raise ValueError(text)
     return value
 

@@ -238,7 +238,7 @@ def _json_value(value: object) -> object:
 
 
 def _query_failed(name: str, error: duckdb.Error) -> Exception:
-    if isinstance(error, (duckdb.ConstraintException, duckdb.TransactionException)):
+    if isinstance(error, duckdb.TransactionException):
         return Contended(str(error))
     return MetadataQueryFailed(name, str(error))
 
@@ -363,7 +363,7 @@ class DuckDbBackend(Backend):
         if not os.access(self.path, os.R_OK):
             raise MetadataQueryFailed(self.name, "the file may not be read by this user") from error
         with open(self.path, "rb") as file:
-            if (start := file.read(12)) and start[8:] != _MAGIC:
+            if file.read(12)[8:] != _MAGIC:
                 raise MetadataQueryFailed(self.name, "the file is not a DuckDB database") from error
 
     def _detach(self, cursor: duckdb.DuckDBPyConnection) -> None:

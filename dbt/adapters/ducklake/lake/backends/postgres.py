@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC
 from typing import Any, ClassVar
 
@@ -38,6 +38,7 @@ _MOST_CONNECTIONS, _IDLE_SECONDS, _LIFETIME_SECONDS = 8, 120.0, 3600.0
 
 _SERIALIZATION_FAILURE, _DEADLOCK, _UNIQUE_VIOLATION, _LOCK_TIMEOUT = "40001", "40P01", "23505", "55P03"
 _CONTENDED = frozenset({_SERIALIZATION_FAILURE, _DEADLOCK, _UNIQUE_VIOLATION, _LOCK_TIMEOUT})
+_OUTCOME_UNKNOWN = frozenset({"40003", "08007"})
 _TABLE_EXISTS = frozenset({"42P07", "42P06"})
 
 _TYPES = {
@@ -135,6 +136,12 @@ class PostgresBackend(Backend):
                 "Write postgres:dbname=lake host=… user=…, or postgres:postgresql://user@host/lake.",
             ) from None
         self.schema, self.wait = schema, wait
+        # What is cut out of a URL with an unescaped @, or of a name that is a URL itself, is part of a password.
+        if "@" in str(parts.get("host") or "") or any(sign in str(parts.get("dbname") or "") for sign in ("://", "=")):
+            raise InvalidDescription(
+                "`metadata` is not a connection string that can be taken apart.",
+                "In a URL write @ as %40, / as %2F and : as %3A within user and password.",
+            )
         shown = {key: parts[key] for key in ("host", "port", "dbname", "user") if parts.get(key) is not None}
         self.name = "postgres:" + " ".join(f"{key}={value}" for key, value in shown.items())
         self._conninfo = make_conninfo(conninfo, application_name=parts.get("application_name") or "dbt-ducklake")
@@ -156,7 +163,8 @@ class PostgresBackend(Backend):
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         with self._connected() as connection:
-            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            with _translated(self.name):
+                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             try:
                 yield PostgresConnection(connection, self.name, self.schema)
             finally:
@@ -165,9 +173,9 @@ class PostgresBackend(Backend):
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         with self._connected() as connection:
-            connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
             try:
                 with _translated(self.name):
+                    connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
                     connection.execute("SELECT pg_advisory_xact_lock($1)", [self._lock_key])
                 yield PostgresConnection(connection, self.name, self.schema)
                 _commit(connection, self.name)
@@ -237,9 +245,17 @@ def _translated(name: str) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        if error.sqlstate in _CONTENDED or error.sqlstate in _TABLE_EXISTS:
+        if _is_contention(error):
             raise Contended(str(error)) from error
         raise MetadataQueryFailed(name, str(error)) from error
+
+
+def _is_contention(error: psycopg.Error) -> bool:
+    if error.sqlstate == _UNIQUE_VIOLATION:
+        # The snapshot's key is taken by whoever commits first, and catalog keys by whoever makes a table first; any
+        # other key that is there twice is no matter of time.
+        return error.diag.table_name == "ducklake_snapshot" or error.diag.schema_name == "pg_catalog"
+    return error.sqlstate in _CONTENDED or error.sqlstate in _TABLE_EXISTS
 
 
 def _commit(connection: psycopg.Connection[Row], name: str) -> None:
@@ -248,7 +264,7 @@ def _commit(connection: psycopg.Connection[Row], name: str) -> None:
     except psycopg.OperationalError as error:
         if error.sqlstate in _CONTENDED:
             raise Contended(str(error)) from error
-        if connection.broken or error.sqlstate is None:
+        if connection.broken or error.sqlstate is None or error.sqlstate in _OUTCOME_UNKNOWN:
             raise CommitBroken(str(error)) from error
         raise MetadataQueryFailed(name, str(error)) from error
     except psycopg.Error as error:
@@ -256,5 +272,7 @@ def _commit(connection: psycopg.Connection[Row], name: str) -> None:
 
 
 def _roll_back(connection: psycopg.Connection[Row]) -> None:
-    if not connection.closed:
-        connection.execute("ROLLBACK")
+    # A connection that is gone has nothing to roll back; the pool sees that it is.
+    with suppress(psycopg.OperationalError):
+        if not connection.closed:
+            connection.execute("ROLLBACK")

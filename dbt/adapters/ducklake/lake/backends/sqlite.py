@@ -25,7 +25,6 @@ from dbt.adapters.ducklake.lake.nested_text import nested_text, parse_nested
 from dbt.adapters.ducklake.lake.values import Value, parse_value, value_text
 
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-_UNIQUE = (sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE)
 _NUMBERS = frozenset({"boolean", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -170,6 +169,6 @@ def _translated(name: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        if _code(error) in _BUSY or getattr(error, "sqlite_errorcode", None) in _UNIQUE:
+        if _code(error) in _BUSY:
             raise Contended(str(error)) from error
         raise MetadataQueryFailed(name, str(error)) from error

@@ -119,8 +119,10 @@ def _deleted(
         if file_id not in files:
             continue
         for place, (delete, _) in enumerate(chain):
+            # What a flush writes has snapshots in it though it may not say up to which.
+            may_hold_later = delete.partial_max is None and files[file_id].partial_max is not None
             newest = delete.begin if delete.partial_max is None else delete.partial_max
-            if newest >= first and delete.begin <= last:
+            if newest >= first or may_hold_later:
                 before = chain[place - 1][0] if place else None
                 found.append(DeletedRows(files[file_id], delete.begin, delete, before))
     return found

@@ -6,6 +6,7 @@ and greater than every number.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -13,9 +14,11 @@ from typing import Literal, TypeAlias
 from dbt.adapters.ducklake.lake.columns import Column
 from dbt.adapters.ducklake.lake.errors import UnreadableValue
 from dbt.adapters.ducklake.lake.names import ColumnId
-from dbt.adapters.ducklake.lake.partitioning import bucket_count, partition_value
-from dbt.adapters.ducklake.lake.types import FLOATS, ColumnType
+from dbt.adapters.ducklake.lake.partitioning import CALENDAR_PARTS, is_endless, partition_value
+from dbt.adapters.ducklake.lake.types import FLOATS, TIMESTAMPS, ColumnType
 from dbt.adapters.ducklake.lake.values import Value, has_bounds, is_less, is_nan, parse_bound, parse_value
+
+_CALENDAR_TYPES = TIMESTAMPS | {"date"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,9 @@ def _statistics_allow(predicate: Predicate, column: Column, file: FileFacts) -> 
     if found is None:
         return True
     if isinstance(predicate, IsNull):
-        return found.null_count is None or found.null_count > 0
+        # Of types without bounds DuckDB counts neither values nor NULLs.
+        is_counted = has_bounds(column.type) or bool(found.value_count)
+        return found.null_count is None or found.null_count > 0 or not is_counted
     if isinstance(predicate, IsNotNull):
         return found.value_count is None or found.value_count > 0 or not has_bounds(column.type)
     if not has_bounds(column.type) or _bounds_may_mislead(column, file.begin):
@@ -116,6 +121,10 @@ def _partition_allows(predicate: Predicate, column: Column, file: FileFacts) -> 
 
 
 def _key_allows(predicate: Predicate, column: Column, transform: str, text: str | None, begin: int) -> bool:
+    if transform in CALENDAR_PARTS and (text is None or column.type.name not in _CALENDAR_TYPES):
+        # An infinity has no year, so NULL is no sign of a NULL. In which year an instant falls depends on the time
+        # zone of whoever wrote the file, and DuckDB also takes parts of times and intervals.
+        return True
     if isinstance(predicate, IsNull):
         return text is None
     if text is None:
@@ -126,9 +135,6 @@ def _key_allows(predicate: Predicate, column: Column, transform: str, text: str 
     if transform == "identity":
         value = _value(column.type, text)
         return value is None or is_nan(value) or _range_allows(predicate, value, value)
-    # In which year or hour an instant falls depends on the time zone of whoever wrote the file.
-    if column.type.name == "timestamptz" and bucket_count(transform) is None:
-        return True
     if transform == "year":
         return _year_allows(predicate, column.type, int(text))
     return _part_allows(predicate, column.type, transform, int(text))
@@ -136,6 +142,9 @@ def _key_allows(predicate: Predicate, column: Column, transform: str, text: str 
 
 def _year_allows(predicate: Predicate, column_type: ColumnType, year: int) -> bool:
     def year_of(value: Value) -> Value:
+        # Files of infinities are kept before it comes to this; beside finite years they lie outside all of them.
+        if value is not None and is_endless(column_type, value):
+            return math.copysign(math.inf, value)
         return partition_value("year", column_type, value)
 
     if isinstance(predicate, Compare):

@@ -122,12 +122,12 @@ class Snapshot:
 
         Inlined rows are never pruned. A file that is kept may still hold no such row.
         """
-        key = ("files", table.id, tuple(map(repr, where)))
+        key = ("files", table, tuple(map(repr, where)))
         return self._once(key, lambda session: load_files(session, self.id, table, where))
 
     def changes(self, table: Table, since: SnapshotId) -> TableChanges:
         """The change feed from `since` to this snapshot, both included."""
-        key = ("changes", table.id, since)
+        key = ("changes", table, since)
         return self._once(key, lambda session: load_changes(session, table, since, self.id))
 
     def statistics(self, table: Table) -> TableStatistics | None:

@@ -19,6 +19,86 @@ from dbt.adapters.ducklake.lake.types import ColumnType, can_widen
 from dbt.adapters.ducklake.lake.values import parse_value, value_text
 
 Path = tuple[str, ...]
+_PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+_RESERVED = frozenset(
+    [
+        "all",
+        "analyse",
+        "analyze",
+        "and",
+        "any",
+        "array",
+        "as",
+        "asc",
+        "asymmetric",
+        "both",
+        "case",
+        "cast",
+        "check",
+        "collate",
+        "column",
+        "constraint",
+        "create",
+        "default",
+        "deferrable",
+        "desc",
+        "describe",
+        "distinct",
+        "do",
+        "else",
+        "end",
+        "except",
+        "false",
+        "fetch",
+        "for",
+        "foreign",
+        "from",
+        "group",
+        "having",
+        "in",
+        "initially",
+        "intersect",
+        "into",
+        "lambda",
+        "lateral",
+        "leading",
+        "limit",
+        "not",
+        "null",
+        "offset",
+        "on",
+        "only",
+        "or",
+        "order",
+        "pivot",
+        "pivot_longer",
+        "pivot_wider",
+        "placing",
+        "primary",
+        "qualify",
+        "references",
+        "returning",
+        "select",
+        "show",
+        "some",
+        "summarize",
+        "symmetric",
+        "table",
+        "then",
+        "to",
+        "trailing",
+        "true",
+        "union",
+        "unique",
+        "unpivot",
+        "using",
+        "variadic",
+        "when",
+        "where",
+        "window",
+        "with",
+    ]
+)
 _NAMES_IN_SQL = re.compile(r'"((?:[^"]|"")*)"|(\w+)')
 
 
@@ -54,7 +134,8 @@ def _add_field(table: Table, column: Column, parent: Path, asked: str) -> Table:
 
 def _not_null(column: Column) -> Column:
     # DuckDB writes fields that are added or altered as NOT NULL, which nobody looks at below the top level.
-    return replace(column, nullable=False, children=tuple(map(_not_null, column.children)))
+    children = tuple(map(_not_null, column.children))
+    return replace(column, nullable=False, initial_default=None, children=children)
 
 
 def drop_column(table: Table, path: Path) -> Table:
@@ -94,12 +175,17 @@ def rename_column(table: Table, path: Path, name: str) -> Table:
     if any(_mentions(field, column.name) and not _is_column(field, column.name) for field in table.sort):
         raise ChangeRefused(asked, "an expression among the sort keys uses it", "Change the sort keys first.")
     sort = tuple(
-        replace(field, expression=quoted(name) if not name.isidentifier() else name)
+        replace(field, expression=name if _is_plain(name) else quoted(name))
         if _is_column(field, column.name)
         else field
         for field in table.sort
     )
     return replace(_replaced(table, path, lambda found: replace(found, name=name)), sort=sort)
+
+
+def _is_plain(name: str) -> bool:
+    """Whether DuckDB takes the name for one without quotes."""
+    return _PLAIN_NAME.fullmatch(name) is not None and name not in _RESERVED
 
 
 def _mentions(field: SortField, name: str) -> bool:
@@ -214,7 +300,7 @@ def _with_initial_default(column: Column, asked: str) -> Column:
         children = tuple(_with_initial_default(child, asked) for child in column.children)
         return replace(column, default=NESTED_DEFAULT, children=children)
     if column.default.text is None or column.default.kind != "literal":
-        return column
+        return replace(column, initial_default=None)
     try:
         return replace(column, initial_default=value_text(column.type, parse_value(column.type, column.default.text)))
     except UnreadableValue as error:

@@ -156,10 +156,14 @@ class EndInlined:
 
 @dataclass(frozen=True, slots=True)
 class InlineDeletes:
-    """Positions of a data file that are deleted in the metadata database instead of a delete file."""
+    """Positions of data files that are deleted in the metadata database instead of in a delete file.
+
+    `beside` are the delete files that these data files have; with others, positions might be deleted twice.
+    """
 
     table: Table
     positions: Mapping[FileId, tuple[int, ...]]
+    beside: Mapping[FileId, FileId | None]
 
 
 DataChange: TypeAlias = AppendFiles | AddDeletes | EndFiles | InsertInlined | EndInlined | InlineDeletes

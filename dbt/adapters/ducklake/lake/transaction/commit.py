@@ -67,6 +67,19 @@ class Patience:
         return self.wait_ms / 1000 * random.uniform(0.5, 1.0) * self.backoff**attempt
 
 
+def in_attempts(metadata: Metadata, patience: Patience, work: Callable[[MetadataSession], T]) -> T:
+    """The result of work in a writing transaction, which is tried again while other writers are faster."""
+    for attempt in range(patience.attempts):
+        try:
+            with metadata.writing() as session:
+                return work(session)
+        except Contended as error:
+            if attempt + 1 == patience.attempts:
+                raise CommitContended(metadata.backend.name, patience.attempts, str(error)) from error
+        time.sleep(patience.pause(attempt))
+    raise AssertionError("a commit is tried at least once")
+
+
 @dataclass
 class Commit:
     """The commit of one transaction: `base` is the snapshot its changes were planned on."""
@@ -79,27 +92,25 @@ class Commit:
     inlining_limit: int | None
     rewrite: RewriteDeletes | None = None
     attempts_made: int = 0
+    snapshot: SnapshotId | None = None
 
     def run(self) -> SnapshotId:
-        while True:
-            numbering: Numbering | None = None
-            try:
-                self.attempts_made += 1
-                with self.metadata.writing() as session:
-                    numbering = self._attempt(session)
-                return numbering.snapshot
-            except Contended as error:
-                if self.attempts_made >= self.patience.attempts:
-                    raise CommitContended(self.metadata.backend.name, self.attempts_made, str(error)) from error
-            except CommitBroken as error:
-                snapshot = numbering.snapshot if numbering else self.base.id + 1
-                raise CommitOutcomeUnknown(self.metadata.backend.name, snapshot) from error
-            time.sleep(self.patience.pause(self.attempts_made - 1))
+        try:
+            return in_attempts(self.metadata, self.patience, self._counted).snapshot
+        except CommitBroken as error:
+            snapshot = self.snapshot or SnapshotId(self.base.id + 1)
+            raise CommitOutcomeUnknown(self.metadata.backend.name, snapshot) from error
+
+    def _counted(self, session: MetadataSession) -> Numbering:
+        self.attempts_made += 1
+        numbering = self._attempt(session)
+        self.snapshot = numbering.snapshot
+        return numbering
 
     def _attempt(self, session: MetadataSession) -> Numbering:
         latest = session.read(tables.Snapshot, "WHERE snapshot_id = (SELECT max(snapshot_id) FROM {snapshot})")[0]
         if latest.snapshot_id != self.base.id:
-            self._refuse_conflicts(session)
+            self._refuse_conflicts(session, latest.snapshot_id)
         options = read_options(session, self.inlining_limit)
         if options.requires_message and self.message is None:
             raise ChangeRefused("commit", "this lake requires a commit message", "Set one on the transaction.")
@@ -118,14 +129,30 @@ class Commit:
             session.insert(rows)
         return numbering
 
-    def _refuse_conflicts(self, session: MetadataSession) -> None:
-        intent = self.effects.intent()
+    def _theirs(self, session: MetadataSession, latest: int) -> list[Committed]:
+        """What was committed after our base, up to the newest snapshot."""
         rows = session.read(tables.SnapshotChanges, "WHERE snapshot_id > $1 ORDER BY snapshot_id", self.base.id)
-        theirs = [Committed(SnapshotId(r.snapshot_id), r.author, parse_changes(r.changes_made)) for r in rows]
+        if len(rows) != latest - self.base.id:
+            did = "and others before it cannot be compared with: some have expired, and what they changed is not known"
+            raise CommitConflict(self.metadata.backend.name, did, latest, None, self.base.id)
+        return [Committed(SnapshotId(r.snapshot_id), r.author, parse_changes(r.changes_made)) for r in rows]
+
+    def _refuse_conflicts(self, session: MetadataSession, latest: int) -> None:
+        intent = self.effects.intent()
+        theirs = self._theirs(session, latest)
         touched = {table_id: _touched(session, table_id, self.base.id) for table_id in intent.deletes_in}
         conflict = conflict_between(intent, theirs, touched)
         if conflict is not None:
             raise CommitConflict(conflict.what, conflict.did, conflict.snapshot, conflict.author, self.base.id)
+        self._refuse_renamed(session, latest)
+
+    def _refuse_renamed(self, session: MetadataSession, latest: int) -> None:
+        """What was committed says only the new name of a table; two renames of one table must not both be."""
+        for effect in self.effects.tables.values():
+            if effect.renamed and effect.before is not None:
+                rows = session.read(tables.Table, "WHERE table_id = $1 AND end_snapshot IS NULL", effect.id)
+                if [row.table_name for row in rows] != [effect.before.name]:
+                    raise CommitConflict(str(effect.before), "or one before it renamed it", latest, None, self.base.id)
 
     def _known(self, session: MetadataSession) -> dict[TableId, KnownOfTable]:
         return {
@@ -145,8 +172,9 @@ class Commit:
         inlining.create_tables(session, batch, effect, options)
         if effect.files or effect.inserted:
             self._insert(session, batch, effect)
-        if effect.ended:
-            _end_files(session, batch, effect)
+        self._refuse_lost_files(session, effect)
+        for ids in _chunks(effect.ended):
+            batch.end(tables.DataFile, table_id=effect.id, data_file_id=ids)
         if effect.deletes:
             self._delete(session, batch, effect)
         if effect.inlined_deleted:
@@ -172,19 +200,43 @@ class Commit:
         after = widen(before, table_id, leaves, rows + len(inlined), rows + new_ids, size, parts)
         _replace_totals(session, batch, table_id, before, after)
 
+    def _refuse_lost_files(self, session: MetadataSession, effect: TableEffect) -> None:
+        """Each data file must be live and have the delete file that the deletes of its rows were planned on.
+
+        The conflict matrix goes by what snapshots say they did; a flush, for one, says too little.
+        """
+        planned: dict[FileId, FileId | None] = {delete.data_file_id: delete.replaces for delete in effect.deletes}
+        partly = list(planned)
+        planned.update(effect.inlined_beside)
+        wanted = [*planned, *effect.ended]
+        if not wanted:
+            return
+        alive = {row.data_file_id for row in _live(session, tables.DataFile, effect, wanted)}
+        deletes = _live(session, tables.DeleteFile, effect, list(planned))
+        present = {row.data_file_id: row.delete_file_id for row in deletes}
+        inlined = inlining.files_deleted_from_after(session, effect.id, self.base.id) if partly else set()
+        for file_id in wanted:
+            is_as_planned = file_id not in planned or present.get(file_id) == planned[file_id]
+            if file_id not in alive or not is_as_planned or (file_id in partly and file_id in inlined):
+                raise self._lost(session, effect, file_id)
+
+    def _lost(self, session: MetadataSession, effect: TableEffect, file_id: FileId) -> Exception:
+        rows = session.read(tables.SnapshotChanges, "WHERE snapshot_id > $1 ORDER BY snapshot_id DESC", self.base.id)
+        for row in rows:
+            if any(made.id == effect.id for made in parse_changes(row.changes_made)):
+                did = f"changed data file {file_id} or what is deleted from it"
+                return CommitConflict(str(effect.table), did, row.snapshot_id, row.author, self.base.id)
+        return FileNotFound(f"{effect.table}, with the deletes that were planned on", file_id, self.base.id)
+
     def _delete(self, session: MetadataSession, batch: Batch, effect: TableEffect) -> None:
         table, numbering = effect.table, batch.numbering
         assert table is not None
-        there = _live(session, tables.DataFile, effect, [delete.data_file_id for delete in effect.deletes])
         older = _live(session, tables.DeleteFile, effect, [delete.data_file_id for delete in effect.deletes])
         older_of = {row.data_file_id: row for row in older}
         folder = table.location.removeprefix(self.base.data_path)
         now = datetime.now(UTC)
-        alive = {row.data_file_id for row in there}
         for delete_id, planned in zip(numbering.deletes[effect.id], effect.deletes, strict=True):
             old = older_of.get(planned.data_file_id)
-            if planned.data_file_id not in alive or (old.delete_file_id if old else None) != planned.replaces:
-                raise FileNotFound(f"{table} with the deletes that were planned on", planned.data_file_id, self.base.id)
             delete = self._for_snapshot(planned, numbering.snapshot, str(table))
             batch.add(delete_row(batch, numbering.of(effect.id), table.location, delete_id, delete))
             if old is None:
@@ -239,12 +291,15 @@ def _totals(session: MetadataSession, table_id: int) -> Totals:
         raise InvalidMetadata(
             f"table {table_id} has {len(stats)} rows in ducklake_table_stats", "Keep only the newest."
         )
-    return Totals(stats[0] if stats else None, {ColumnId(row.column_id): row for row in columns})
+    known = [row for row in stats if row.record_count is not None and row.file_size_bytes is not None]
+    return Totals(known[0] if known else None, {ColumnId(row.column_id): row for row in columns})
 
 
 def _replace_totals(session: MetadataSession, batch: Batch, table_id: int, before: Totals, after: Totals) -> None:
     assert after.stats is not None
     if before.stats is None:
+        # A row that says nothing counts as none.
+        session.delete(tables.TableStats, {"table_id": table_id})
         batch.add(after.stats)
     else:
         changed = after.stats._asdict()
@@ -255,14 +310,6 @@ def _replace_totals(session: MetadataSession, batch: Batch, table_id: int, befor
         if before.columns:
             session.delete(tables.TableColumnStats, {"table_id": table_id})
         batch.adds[tables.TableColumnStats] += after.columns.values()
-
-
-def _end_files(session: MetadataSession, batch: Batch, effect: TableEffect) -> None:
-    alive = {row.data_file_id for row in _live(session, tables.DataFile, effect, effect.ended)}
-    if missing := set(effect.ended) - alive:
-        raise FileNotFound(str(effect.table), min(missing), batch.numbering.snapshot - 1)
-    for ids in _chunks(effect.ended):
-        batch.end(tables.DataFile, table_id=effect.id, data_file_id=ids)
 
 
 def _live(session: MetadataSession, row_class: type[R], effect: TableEffect, files: Sequence[FileId]) -> list[R]:

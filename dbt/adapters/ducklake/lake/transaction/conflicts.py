@@ -51,7 +51,10 @@ _SAME_TABLE: Mapping[str, tuple[str, ...]] = {
     "merge_adjacent": ("dropped_table", "deleted_from_table", "merge_adjacent", "rewrite_delete"),
     "rewrite_delete": ("dropped_table", "deleted_from_table", "merge_adjacent", "rewrite_delete"),
     "altered_table": ("dropped_table", "altered_table"),
-    "altered_view": ("altered_view",),
+    "altered_view": ("altered_view", "dropped_view"),
+    # A renamed table's columns are written again for its inlined rows, so they must be those the rename was planned on.
+    "renamed_table": ("dropped_table", "altered_table"),
+    "renamed_view": ("dropped_view", "altered_view"),
     "dropped_table": ("dropped_table",),
     "dropped_view": ("dropped_view",),
     "dropped_schema": ("dropped_schema",),

@@ -52,6 +52,7 @@ class TableEffect:
     inserted: list[InsertInlined] = field(default_factory=list)
     inlined_ended: list[InlinedRow] = field(default_factory=list)
     inlined_deletes: dict[FileId, tuple[int, ...]] = field(default_factory=dict)
+    inlined_beside: dict[FileId, FileId | None] = field(default_factory=dict)
 
     @property
     def id(self) -> TableId:
@@ -97,10 +98,6 @@ class TableEffect:
         )
 
     @property
-    def new_rows(self) -> int:
-        return sum(file.record_count for file in self.files) + sum(len(insert.rows) for insert in self.inserted)
-
-    @property
     def deleted_from_files(self) -> bool:
         return bool(self.deletes or self.ended)
 
@@ -143,7 +140,7 @@ class Effects:
         schemas += [effect.after.schema for effect in self.views.values() if effect.after]
         return Intent(
             # What the transaction itself makes has no id yet, and nobody else knows it.
-            made=tuple(made for made in self.made() if made.id is None or made.id >= 0),
+            made=tuple(made for made in (*self.made(), *self._renamed()) if made.id is None or made.id >= 0),
             schema_ids={fold(schema.name): schema.id for schema in schemas},
             deletes_in={
                 effect.id: frozenset(effect.ended) | {delete.data_file_id for delete in effect.deletes}
@@ -151,6 +148,15 @@ class Effects:
                 if effect.deleted_from_files
             },
         )
+
+    def _renamed(self) -> Iterator[Made]:
+        """Renames by the id of what is renamed: `changes_made` tells only of the new name."""
+        for effect in self.tables.values():
+            if effect.renamed:
+                yield Made("renamed_table", effect.id, effect.named.schema.name, effect.named.name)
+        for view in self.views.values():
+            if view.before and view.after and view.before.name != view.after.name:
+                yield Made("renamed_view", view.before.id, view.before.schema.name, view.before.name)
 
     @property
     def changes_schema(self) -> bool:
@@ -207,10 +213,11 @@ def _add_data(effects: Effects, change: Change) -> None:
             _effect(effects, table).inserted.append(change)
         case EndInlined(table, rows):
             _effect(effects, table).inlined_ended += rows
-        case InlineDeletes(table, positions):
-            found = _effect(effects, table).inlined_deletes
+        case InlineDeletes(table, positions, beside):
+            effect = _effect(effects, table)
+            effect.inlined_beside.update(beside)
             for file_id, more in positions.items():
-                found[file_id] = (*found.get(file_id, ()), *more)
+                effect.inlined_deletes[file_id] = (*effect.inlined_deletes.get(file_id, ()), *more)
 
 
 def _effect(effects: Effects, table: Table) -> TableEffect:

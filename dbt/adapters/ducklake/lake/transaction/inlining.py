@@ -19,7 +19,8 @@ from dbt.adapters.ducklake.lake.spec.inlined import LEADING, deletes_table_of, i
 from dbt.adapters.ducklake.lake.transaction.effects import TableEffect
 from dbt.adapters.ducklake.lake.transaction.numbering import Numbering
 from dbt.adapters.ducklake.lake.transaction.rows import Batch
-from dbt.adapters.ducklake.lake.values import Value
+from dbt.adapters.ducklake.lake.types import INTEGERS
+from dbt.adapters.ducklake.lake.values import Value, fits
 
 _VALUES_AT_ONCE = 400
 
@@ -82,6 +83,11 @@ def insert_rows(session: MetadataSession, numbering: Numbering, effect: TableEff
 
 
 def bound_values(storage: Storage, table: Table, values: Sequence[Value]) -> list[object]:
+    for column, value in zip(table.columns, values, strict=True):
+        if value is None and not column.nullable:
+            raise ChangeRefused(f"inline rows of {table}", f"column {column.name} is NOT NULL and a row has NULL")
+        if column.type.name in INTEGERS and value is not None and not fits(column.type.name, value):
+            raise ChangeRefused(f"inline rows of {table}", f"{value} is not a value of {column.name} ({column.type})")
     try:
         return [storage.inlined_bound(column, value) for column, value in zip(table.columns, values, strict=True)]
     except NotAsText as error:
@@ -139,6 +145,14 @@ def _note_deletes(session: MetadataSession, numbering: Numbering, effect: TableE
         session.run_on(name, f"CREATE TABLE {{table}} ({columns})")
     pairs = ((file_id, position) for file_id, found in effect.inlined_deletes.items() for position in found)
     session.insert_into(name, types, [(file_id, position, numbering.snapshot) for file_id, position in pairs])
+
+
+def files_deleted_from_after(session: MetadataSession, table_id: TableId, snapshot: int) -> set[int]:
+    """Data files that have inlined deletes from later snapshots."""
+    name = deletes_table_of(table_id)
+    if not session.has_table(name):
+        return set()
+    return {row[0] for row in session.run_on(name, "SELECT file_id FROM {table} WHERE begin_snapshot > $1", snapshot)}
 
 
 def _list(first: int, count: int) -> str:

@@ -19,7 +19,14 @@ from dbt.adapters.ducklake.lake.definitions import (
     TableName,
     View,
 )
-from dbt.adapters.ducklake.lake.errors import ChangeRefused, NameTaken, ReadOnlyLake, SchemaNotFound, TableNotFound
+from dbt.adapters.ducklake.lake.errors import (
+    ChangeRefused,
+    FileNotFound,
+    NameTaken,
+    ReadOnlyLake,
+    SchemaNotFound,
+    TableNotFound,
+)
 from dbt.adapters.ducklake.lake.metadata import Metadata
 from dbt.adapters.ducklake.lake.names import FileId, SchemaId, SnapshotId, TableId, fold, folder_for, new_uuid
 from dbt.adapters.ducklake.lake.partitioning import bucket_count
@@ -53,7 +60,7 @@ from dbt.adapters.ducklake.lake.transaction.effects import effects_of
 from dbt.adapters.ducklake.lake.transaction.inlining import bound_values, can_inline
 from dbt.adapters.ducklake.lake.values import Value
 
-MAIN_SCHEMA = "main"
+_ADDS_ROWS = (AppendFiles, InsertInlined)
 
 
 class Transaction:
@@ -284,15 +291,21 @@ class Transaction:
 
     def append(self, table: Table, files: Sequence[FileToAdd]) -> None:
         """Register files whose rows are new. Files without rows are not registered."""
+        self._refuse_other_definition(f"append to {table}", table)
         kept = tuple(file for file in files if file.record_count)
+        paths = [file.path for c in self._changes if isinstance(c, AppendFiles) for file in c.files]
         for file in kept:
             _check_file(table, file)
+            if file.path in paths:
+                raise ChangeRefused(f"append to {table}", f"{file.path} is named twice", "Its rows would be doubled.")
+            paths.append(file.path)
         if kept:
             self._record(AppendFiles(table, kept))
 
     def delete(self, table: Table, deletes: Sequence[DeletesToAdd], ended: Sequence[FileId] = ()) -> None:
         """Delete rows of data files: some, by a delete file each, or all of a file, by ending it."""
-        touched = [delete.data_file_id for delete in deletes] + list(ended)
+        self._refuse_other_definition(f"delete from {table}", table)
+        touched = [*self._deleted_from(table), *(delete.data_file_id for delete in deletes), *ended]
         if len(set(touched)) != len(touched):
             raise ChangeRefused(f"delete from {table}", "a data file is named twice", "Give one delete file for each.")
         if deletes:
@@ -304,6 +317,7 @@ class Transaction:
         self, table: Table, rows: Iterable[Sequence[Value]], row_ids: Sequence[int | None] | None = None
     ) -> None:
         """Keep rows in the metadata database. `row_ids` are those of the rows that they are new versions of."""
+        self._refuse_other_definition(f"inline rows of {table}", table)
         kept = tuple(map(tuple, rows))
         storage = self._metadata.backend.storage
         if not can_inline(storage, table.columns):
@@ -317,14 +331,24 @@ class Transaction:
 
     def end_inlined(self, table: Table, rows: Sequence[InlinedRow]) -> None:
         """Delete rows that live in the metadata database."""
+        self._refuse_other_definition(f"delete from {table}", table)
         if rows:
             self._record(EndInlined(table, tuple(rows)))
 
     def delete_inlined(self, table: Table, positions: Mapping[FileId, Sequence[int]]) -> None:
         """Delete rows of files without writing delete files; positions that are deleted already may not come again."""
+        asked = f"delete from {table}"
+        self._refuse_other_definition(asked, table)
         kept = {file_id: tuple(found) for file_id, found in positions.items() if found}
-        if kept:
-            self._record(InlineDeletes(table, kept))
+        if not kept:
+            return
+        if set(kept) & set(self._deleted_from(table)):
+            raise ChangeRefused(asked, "a data file is named twice", "Name all its positions at once.")
+        files = {file.id: file for file in self.base.files(table).data_files}
+        if missing := set(kept) - set(files):
+            raise FileNotFound(str(table), min(missing), self.base.id)
+        beside = {file_id: found.id if (found := files[file_id].delete_file) else None for file_id in kept}
+        self._record(InlineDeletes(table, kept, beside))
 
     # The end of it.
 
@@ -367,10 +391,34 @@ class Transaction:
     def _alter(self, before: Table, after: Table) -> Table:
         if after == before:
             return before
+        if (before.columns, before.partitioning) != (after.columns, after.partitioning) and self._has_rows(before):
+            raise ChangeRefused(f"alter {before}", "rows were added to it in this transaction", "Alter it first.")
         self._record(AlterTable(before, after))
         self._objects[before.schema.id, fold(before.name)] = None
         self._objects[after.schema.id, fold(after.name)] = after
         return after
+
+    def _has_rows(self, table: Table) -> bool:
+        return any(isinstance(change, _ADDS_ROWS) and change.table.id == table.id for change in self._changes)
+
+    def _deleted_from(self, table: Table) -> list[FileId]:
+        """The data files of a table that recorded changes delete from."""
+        found: list[FileId] = []
+        for change in self._changes:
+            match change:
+                case AddDeletes(of, deletes) if of.id == table.id:
+                    found += [delete.data_file_id for delete in deletes]
+                case EndFiles(of, ended) if of.id == table.id:
+                    found += ended
+                case InlineDeletes(of, positions) if of.id == table.id:
+                    found += positions
+        return found
+
+    def _refuse_other_definition(self, asked: str, table: Table) -> None:
+        """Rows are written under the definition that the transaction has of their table, and no other."""
+        if self.find(table.schema.name, table.name) != table:
+            found = "that is not the definition the table has in this transaction"
+            raise ChangeRefused(asked, found, "Take it from the transaction, after its changes.")
 
     def _alter_view(self, before: View, after: View) -> View:
         if after == before:
