@@ -248,6 +248,28 @@ def test_a_bad_connection_string_is_not_repeated() -> None:
     assert "r3t" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        "postgres:postgresql://bob:p@sswordX1@host/db",
+        "postgres:dbname='postgresql://u:sswordX1@h/db'",
+        {"type": "postgres", "dbname": "postgresql://u:sswordX1@h/db"},
+    ],
+)
+def test_a_password_that_is_cut_in_two_is_not_shown(metadata: object) -> None:
+    description = LakeDescription(metadata, data_path="x")  # type: ignore[arg-type]
+    assert "sswordX1" not in repr(description)
+    with pytest.raises(InvalidDescription, match="%40") as caught:
+        connect(description)
+    assert "sswordX1" not in str(caught.value)
+
+
+def test_an_empty_duckdb_file_is_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "m").touch()
+    with pytest.raises(MetadataQueryFailed, match="not a DuckDB database"):
+        connect(LakeDescription(f"duckdb:{tmp_path}/m", busy_timeout=60))
+
+
 def test_a_lake_for_reading_refuses_every_change(place: Place) -> None:
     with place.connect() as lake:
         first = lake.transaction()
@@ -264,6 +286,8 @@ def test_a_lake_for_reading_refuses_every_change(place: Place) -> None:
                 transaction.drop_table("main", "t")
             with pytest.raises(ReadOnlyLake):
                 lake.set_option("target_file_size", 1)
+            with pytest.raises(ReadOnlyLake):
+                lake.add_indexes()
             assert transaction.commit() == 1
 
 

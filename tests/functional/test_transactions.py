@@ -496,6 +496,133 @@ def test_rebased_appends_take_fresh_row_ids(lake: Lake, place: Place) -> None:
     assert place.asked("SELECT min(a), max(a), count(*) FROM t") == [(0, 102, 22)]
 
 
+# What the words of a snapshot do not tell.
+
+
+def test_inlined_deletes_of_a_file_that_was_merged_away_are_a_conflict(lake: Lake, place: Place) -> None:
+    commit(lake, lambda t: t.append(table(lake), [write_file(table(lake), [(50, 5)])]))
+    t = lake.transaction()
+    t.delete_inlined(table(lake), {only_file(lake): [0, 1]})
+    place.judged("CALL ducklake_merge_adjacent_files('lake')")
+    with pytest.raises(CommitConflict, match=r"main\.t: snapshot 3 changed data file"):
+        t.commit()
+    assert len(rows(place)) == 11
+
+
+def test_inlined_deletes_beside_new_deletes_are_a_conflict(lake: Lake, place: Place) -> None:
+    t = lake.transaction()
+    t.delete_inlined(table(lake), {only_file(lake): [0, 1]})
+    deletes = write_deletes(table(lake), only_file(lake), [(n, 2) for n in range(9)])
+    commit(lake, lambda other: other.delete(table(lake), [deletes]))
+    with pytest.raises(CommitConflict):
+        t.commit()
+    assert place.asked("SELECT count(*) FROM t") == [(1,)]
+
+
+def test_deletes_beside_new_inlined_deletes_are_a_conflict(lake: Lake, place: Place) -> None:
+    t = lake.transaction()
+    t.delete(table(lake), [write_deletes(table(lake), only_file(lake), [(0, 2), (1, 2)])])
+    commit(lake, lambda other: other.delete_inlined(table(lake), {only_file(lake): [1]}))
+    with pytest.raises(CommitConflict):
+        t.commit()
+    assert place.asked("SELECT count(*) FROM t") == [(9,)]
+
+
+def test_a_conflict_in_an_expired_snapshot_is_one(lake: Lake, place: Place) -> None:
+    t = lake.transaction()
+    t.append(table(lake), [write_file(table(lake), [(50, 5)])])
+    commit(lake, lambda other: other.drop_table("main", "t"))
+    commit(lake, lambda other: other.create_schema("s"))
+    place.judged("CALL ducklake_expire_snapshots('lake', versions => [2])")
+    with pytest.raises(CommitConflict, match="some have expired"):
+        t.commit()
+
+
+def test_a_data_file_has_one_delete_file(lake: Lake) -> None:
+    t = lake.transaction()
+    deletes = write_deletes(table(lake), only_file(lake), [(0, 2)])
+    t.delete(table(lake), [deletes])
+    with pytest.raises(ChangeRefused, match="named twice"):
+        t.delete(table(lake), [deletes])
+    with pytest.raises(ChangeRefused, match="named twice"):
+        t.delete_inlined(table(lake), {only_file(lake): [4]})
+
+
+def test_a_file_is_registered_once(lake: Lake) -> None:
+    t = lake.transaction()
+    written = write_file(table(lake), [(50, 5)])
+    t.append(table(lake), [written])
+    with pytest.raises(ChangeRefused, match="rows would be doubled"):
+        t.append(table(lake), [written])
+
+
+def test_rows_are_written_under_the_definition_of_their_table(lake: Lake) -> None:
+    t = lake.transaction()
+    before = t.table("main", "t")
+    t.insert_inlined(before, [(1, 2)])
+    alterations: tuple[Callable[[], object], ...] = (
+        lambda: t.drop_column("main", "t", ("b",)),
+        lambda: t.add_column("main", "t", scalar("c", "int64")),
+        lambda: t.set_partitioning("main", "t", [("a", "identity")]),
+    )
+    for alteration in alterations:
+        with pytest.raises(ChangeRefused, match="rows were added"):
+            alteration()
+    t = lake.transaction()
+    t.add_column("main", "t", scalar("c", "int64"))
+    with pytest.raises(ChangeRefused, match="not the definition"):
+        t.insert_inlined(before, [(1, 2)])
+    t.drop_table("main", "t")
+    with pytest.raises(ChangeRefused, match="not the definition"):
+        t.append(before, [file()])
+
+
+def test_files_are_kept_for_each_definition(lake: Lake) -> None:
+    commit(lake, lambda t: t.insert_inlined(table(lake), [(50, 5)]))
+    snapshot, t = lake.snapshot(), lake.transaction()
+    assert snapshot.files(table(lake)).inlined_rows[0].values == (50, 5)
+    altered = t.add_column("main", "t", scalar("c", "int64", default=Default("7")))
+    assert snapshot.files(altered).inlined_rows[0].values == (50, 5, 7)
+
+
+def test_a_copied_column_brings_no_initial_default(lake: Lake, place: Place) -> None:
+    commit(lake, lambda t: t.add_column("main", "t", scalar("c", "int64", default=Default("7"))))
+    commit(lake, lambda t: t.set_default("main", "t", ("c",), Default()))
+    copied = replace(table(lake).column("c"), name="d")
+    commit(lake, lambda t: t.add_column("main", "t", copied))
+    assert place.asked("SELECT DISTINCT c, d FROM t") == [(7, None)]
+
+
+def test_a_sort_column_may_be_renamed_to_a_word_of_sql(lake: Lake, place: Place) -> None:
+    commit(lake, lambda t: t.set_sort("main", "t", [SortField("a")]))
+    commit(lake, lambda t: t.rename_column("main", "t", ("a",), "order"))
+    place.judged("INSERT INTO t VALUES (50, 5), (49, 5)")
+    assert place.asked("SELECT count(*) FROM t") == [(12,)]
+
+
+def test_inlined_rows_are_checked_as_the_database_would_not(lake: Lake) -> None:
+    t = lake.transaction()
+    made = t.create_table("main", "x", [scalar("a", "int32", nullable=False)])
+    with pytest.raises(ChangeRefused, match="column a is NOT NULL"):
+        t.insert_inlined(made, [(None,)])
+    with pytest.raises(ChangeRefused, match="not a value of a"):
+        t.insert_inlined(made, [(10**12,)])
+
+
+def test_a_commit_within_a_block_of_reading_is_refused_at_once(lake: Lake) -> None:
+    t = lake.transaction()
+    t.create_schema("s")
+    with lake.reading(), pytest.raises(ChangeRefused, match="still reading"):
+        t.commit()
+    assert t.commit() == 2
+
+
+def test_statistics_that_say_nothing_count_as_none(lake: Lake, place: Place) -> None:
+    place.execute("UPDATE ducklake_table_stats SET file_size_bytes = NULL")
+    commit(lake, lambda t: t.append(table(lake), [write_file(table(lake), [(50, 5)])]))
+    assert len(place.tables()["ducklake_table_stats"]) == 1
+
+
 # A database that says no.
 
 

@@ -149,10 +149,12 @@ def test_a_file_of_nulls_is_pruned_but_for_is_null() -> None:
     assert not may_match([IsNull(ID)], {ID: of}, facts(of, [1]))
 
 
-def test_types_without_statistics_are_never_pruned() -> None:
+@pytest.mark.parametrize("type_", ["timetz", "interval"])
+def test_types_without_statistics_are_never_pruned(type_: str) -> None:
     # DuckDB writes 0 values and 0 NULLs for these, whatever the file holds.
-    of = column("timetz")
+    of = column(type_)
     empty = FileFacts(1, {ID: FileStatistics(0, 0, None, None, None)})
+    assert may_match([IsNull(ID)], {ID: of}, empty)
     assert may_match([IsNotNull(ID)], {ID: of}, empty)
     assert may_match([Compare(ID, "=", None)], {ID: of}, empty)
 
@@ -189,6 +191,21 @@ def test_calendar_parts_of_instants_do_not_prune() -> None:
     of = column("timestamptz")
     new_year = FileFacts(5, {}, [(ID, "year", "2023")])
     assert may_match([Compare(ID, "=", days_from_date(2024, 1, 1) * DAY)], {ID: of}, new_year)
+
+
+def test_infinities_have_no_year_and_are_not_null() -> None:
+    of = column("date")
+    endless = FileFacts(5, {}, [(ID, "year", None)])
+    assert may_match([Compare(ID, ">", 0)], {ID: of}, endless)
+    assert may_match([IsNotNull(ID)], {ID: of}, endless)
+    assert partition_value("year", of.type, 2**31 - 1) is None
+    assert may_match([Compare(ID, "<", 2**31 - 1)], {ID: of}, FileFacts(5, {}, [(ID, "year", "2020")]))
+    assert not may_match([Compare(ID, ">=", 2**31 - 1)], {ID: of}, FileFacts(5, {}, [(ID, "year", "2020")]))
+
+
+@pytest.mark.parametrize(("type_", "transform"), [("time", "hour"), ("interval", "year")])
+def test_parts_of_other_types_do_not_prune(type_: str, transform: str) -> None:
+    assert may_match([Compare(ID, "=", 5)], {ID: column(type_)}, FileFacts(5, {}, [(ID, transform, "1")]))
 
 
 @pytest.mark.parametrize(
