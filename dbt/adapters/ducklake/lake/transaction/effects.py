@@ -152,8 +152,8 @@ class Effects:
     def _renamed(self) -> Iterator[Made]:
         """Renames by the id of what is renamed: `changes_made` tells only of the new name."""
         for effect in self.tables.values():
-            if effect.renamed:
-                yield Made("renamed_table", effect.id, effect.named.schema.name, effect.named.name)
+            if effect.renamed and effect.before is not None:
+                yield Made("renamed_table", effect.id, effect.before.schema.name, effect.before.name)
         for view in self.views.values():
             if view.before and view.after and view.before.name != view.after.name:
                 yield Made("renamed_view", view.before.id, view.before.schema.name, view.before.name)

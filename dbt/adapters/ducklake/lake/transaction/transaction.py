@@ -24,8 +24,6 @@ from dbt.adapters.ducklake.lake.errors import (
     FileNotFound,
     NameTaken,
     ReadOnlyLake,
-    SchemaNotFound,
-    TableNotFound,
 )
 from dbt.adapters.ducklake.lake.metadata import Metadata
 from dbt.adapters.ducklake.lake.names import FileId, SchemaId, SnapshotId, TableId, fold, folder_for, new_uuid
@@ -56,6 +54,7 @@ from dbt.adapters.ducklake.lake.transaction.changes import (
     InsertInlined,
 )
 from dbt.adapters.ducklake.lake.transaction.commit import Commit, Patience, RewriteDeletes
+from dbt.adapters.ducklake.lake.transaction.draft import Draft
 from dbt.adapters.ducklake.lake.transaction.effects import effects_of
 from dbt.adapters.ducklake.lake.transaction.inlining import bound_values, can_inline
 from dbt.adapters.ducklake.lake.values import Value
@@ -63,7 +62,7 @@ from dbt.adapters.ducklake.lake.values import Value
 _ADDS_ROWS = (AppendFiles, InsertInlined)
 
 
-class Transaction:
+class Transaction(Draft):
     def __init__(
         self,
         metadata: Metadata,
@@ -72,55 +71,18 @@ class Transaction:
         inlining_limit: int | None,
         refusal: str | None = None,
     ) -> None:
-        self.base = base
+        super().__init__(base)
         self.attempts = 0
         self._metadata, self._patience, self._inlining_limit = metadata, patience, inlining_limit
         # Why nothing may be written; said at the first change, before any work is done for it.
         self._refusal = refusal
         self._changes: list[Change] = []
         self._message: CommitMessage | None = None
-        # What this transaction has made of names: None for what it dropped or renamed away.
-        self._schemas: dict[str, Schema | None] = {}
-        self._objects: dict[tuple[SchemaId, str], Table | View | None] = {}
         self._next_local_id = -1
 
     @property
     def changes(self) -> tuple[Change, ...]:
         return tuple(self._changes)
-
-    # What the transaction sees.
-
-    def schema(self, name: str) -> Schema:
-        found = self.find_schema(name)
-        if found is None:
-            names = {schema.name for schema in self.base.schemas() if self.find_schema(schema.name)}
-            raise SchemaNotFound(name, self.base.id, names | {s.name for s in self._schemas.values() if s})
-        return found
-
-    def find_schema(self, name: str) -> Schema | None:
-        if fold(name) in self._schemas:
-            return self._schemas[fold(name)]
-        return self.base.find_schema(name)
-
-    def find(self, schema: str, name: str) -> Table | View | None:
-        found = self.find_schema(schema)
-        if found is None:
-            return None
-        if (found.id, fold(name)) in self._objects:
-            return self._objects[found.id, fold(name)]
-        return self.base.find(schema, name) if found.id >= 0 else None
-
-    def table(self, schema: str, name: str) -> Table:
-        found = self.find(schema, name)
-        if not isinstance(found, Table):
-            raise TableNotFound(schema, name, self.base.id, self._names_in(schema, Table))
-        return found
-
-    def view(self, schema: str, name: str) -> View:
-        found = self.find(schema, name)
-        if not isinstance(found, View):
-            raise TableNotFound(schema, name, self.base.id, self._names_in(schema, View), kind="View")
-        return found
 
     # Schemas.
 
@@ -137,7 +99,7 @@ class Transaction:
 
     def drop_schema(self, name: str, cascade: bool = False) -> None:
         schema = self.schema(name)
-        members = self._members(schema)
+        members = self.members(schema)
         if members and not cascade:
             names = ", ".join(member.name for member in members[:10])
             raise ChangeRefused(f"drop schema {schema.name}", f"it holds {names}", "Drop them first, or cascade.")
@@ -439,18 +401,6 @@ class Transaction:
         _check_name(f"rename {schema}.{name}", new_name)
         if fold(name) != fold(new_name) and self.find(schema, new_name) is not None:
             raise NameTaken("Table or view", new_name, f"schema {schema}")
-
-    def _members(self, schema: Schema) -> list[Table | TableName | View]:
-        own = [found for (id, _), found in self._objects.items() if id == schema.id and found is not None]
-        if schema.id < 0:
-            return list(own)
-        changed = {name for id, name in self._objects if id == schema.id}
-        earlier: list[TableName | View] = [*self.base.tables(schema.name), *self.base.views(schema.name)]
-        return [*own, *(member for member in earlier if fold(member.name) not in changed)]
-
-    def _names_in(self, schema: str, kind: type[Table] | type[View]) -> list[str]:
-        named = (Table, TableName) if kind is Table else (View,)
-        return [member.name for member in self._members(self.schema(schema)) if isinstance(member, named)]
 
 
 def _check_name(asked: str, name: str) -> None:
