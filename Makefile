@@ -17,10 +17,10 @@ check: $(READY)  ## Format, lint, types and unit tests: before every commit
 	$(BIN)/pytest tests/unit -q
 
 test: $(READY)  ## All tests but the slow ones, on DuckDB files, SQLite and a PostgreSQL that is started for them
-	$(BIN)/pytest -n 2 -m "not slow"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
 test-all: $(READY)  ## Every test, as CI runs them
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal
 
 bench: $(READY)  ## Ours and DuckDB's extension side by side
 	$(BIN)/python -m tests.bench
