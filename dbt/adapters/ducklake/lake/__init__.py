@@ -9,13 +9,22 @@ with connect(LakeDescription("duckdb:lake.ducklake")) as lake:
     transaction.commit()
 """
 
+from dbt.adapters.ducklake.lake.calendar import INFINITE_DAYS, INFINITE_TICKS
 from dbt.adapters.ducklake.lake.columns import Column, Default
 from dbt.adapters.ducklake.lake.definitions import PartitionField, Schema, SortField, Table, TableName, View
 from dbt.adapters.ducklake.lake.description import LakeDescription
-from dbt.adapters.ducklake.lake.errors import CommitConflict, CommitFailed, CommitOutcomeUnknown, LakeError, NotFound
+from dbt.adapters.ducklake.lake.errors import (
+    CannotOpen,
+    CommitConflict,
+    CommitFailed,
+    CommitOutcomeUnknown,
+    LakeError,
+    NotFound,
+)
 from dbt.adapters.ducklake.lake.lake import Lake, connect
-from dbt.adapters.ducklake.lake.names import ColumnId, FileId, SchemaId, SnapshotId, TableId
+from dbt.adapters.ducklake.lake.names import ColumnId, FileId, SchemaId, SnapshotId, TableId, fold, new_uuid
 from dbt.adapters.ducklake.lake.options import Options
+from dbt.adapters.ducklake.lake.partitioning import CALENDAR_PARTS, bucket_count, partition_text, partition_value
 from dbt.adapters.ducklake.lake.snapshot.feed import TableChanges
 from dbt.adapters.ducklake.lake.snapshot.files import DataFile, DeleteFile, MappedColumn, NameMapping, TableFiles
 from dbt.adapters.ducklake.lake.snapshot.inlined import InlinedRow
@@ -25,9 +34,14 @@ from dbt.adapters.ducklake.lake.transaction.changes import ColumnStatistics, Com
 from dbt.adapters.ducklake.lake.transaction.commit import Patience
 from dbt.adapters.ducklake.lake.transaction.transaction import Transaction
 from dbt.adapters.ducklake.lake.types import ColumnType, decimal, type_from_text
+from dbt.adapters.ducklake.lake.values import Value, fits, has_bounds, parse_value, value_text
 
 __all__ = [
+    "CALENDAR_PARTS",
+    "INFINITE_DAYS",
+    "INFINITE_TICKS",
     "Between",
+    "CannotOpen",
     "Column",
     "ColumnId",
     "ColumnStatistics",
@@ -70,8 +84,18 @@ __all__ = [
     "TableName",
     "TableStatistics",
     "Transaction",
+    "Value",
     "View",
+    "bucket_count",
     "connect",
     "decimal",
+    "fits",
+    "fold",
+    "has_bounds",
+    "new_uuid",
+    "parse_value",
+    "partition_text",
+    "partition_value",
     "type_from_text",
+    "value_text",
 ]

@@ -105,7 +105,10 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A view. Its SQL names tables of its own lake with `{DUCKLAKE_CATALOG}` where DuckDB wrote the lake's name."""
+    """A view. Its SQL names tables of its own lake with `{DUCKLAKE_CATALOG}` where DuckDB wrote the lake's name.
+
+    `tags` are further texts kept with it. DuckDB shows them and ends them with the view.
+    """
 
     id: TableId
     uuid: UUID
@@ -115,6 +118,10 @@ class View:
     dialect: str
     column_aliases: tuple[str, ...] = ()
     comment: str | None = None
+    tags: tuple[tuple[str, str], ...] = ()
+
+    def tag(self, key: str) -> str | None:
+        return dict(self.tags).get(key)
 
     def __str__(self) -> str:
         return f"{self.schema.name}.{self.name}"

@@ -34,7 +34,11 @@ from datetime import datetime
 
 
 class LakeError(Exception):
-    """Base of every error of this room."""
+    """Base of every error of this room. Each can go from one process to another."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exception's own way calls the class with the sentence, and these classes are called with facts.
+        return _restored, (type(self), self.args, self.__dict__)
 
 
 class InvalidDescription(LakeError):
@@ -241,6 +245,12 @@ class CommitOutcomeUnknown(CommitFailed):
             f"The connection to {lake} broke during COMMIT of snapshot {snapshot}, so its outcome is unknown. "
             "No files were deleted. Look whether that snapshot carries this commit's message before running again."
         )
+
+
+def _restored(kind: type[LakeError], args: tuple[object, ...], facts: dict[str, object]) -> LakeError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(facts)
+    return error
 
 
 def _some(names: tuple[str, ...], most: int = 20) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from dbt.adapters.ducklake.lake.errors import InvalidMetadata, InvalidOption
 from dbt.adapters.ducklake.lake.metadata import MetadataSession
@@ -38,9 +38,16 @@ class Options:
 
     values: Mapping[tuple[str, str | None, int | None], str]
     attached_inlining_limit: int | None = None
+    given: Mapping[str, str] = field(default_factory=dict)
+
+    def with_values(self, given: Mapping[str, object]) -> Options:
+        """These options with others that come before them, as a statement gives them for a table it makes."""
+        return replace(self, given={key: stored_value(key, value) for key, value in given.items()})
 
     def value(self, key: str, schema: SchemaId | None = None, table: TableId | None = None) -> str | None:
         """The value that holds for a table, or a schema, or the lake; None if none was set."""
+        if key in self.given:
+            return self.given[key]
         for scope, scope_id in (("table", table), ("schema", schema), (None, None)):
             if (scope is None or scope_id is not None) and (key, scope, scope_id) in self.values:
                 return self.values[key, scope, scope_id]

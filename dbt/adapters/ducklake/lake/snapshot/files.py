@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from dbt.adapters.ducklake.lake.columns import walk
 from dbt.adapters.ducklake.lake.definitions import PartitionField, Table
 from dbt.adapters.ducklake.lake.errors import InvalidMetadata, UnsupportedLayout
 from dbt.adapters.ducklake.lake.metadata import MetadataSession
@@ -72,7 +73,9 @@ class TableFiles:
     """Everything that makes up the rows of a table at a snapshot.
 
     Deleted positions of a file are those of its delete file and those in `inlined_deletes`, both physical positions.
-    `partition_values` gives (key, text) of each file under its own spec.
+    `partition_values` gives (key, text) of each file under its own spec. `settled` names the columns that files older
+    than a snapshot may hold in another type than the table's, or not at all though they have an initial default: only
+    such a file's footer tells.
     """
 
     data_files: tuple[DataFile, ...]
@@ -82,6 +85,7 @@ class TableFiles:
     partition_specs: Mapping[int, tuple[PartitionField, ...]] = field(default_factory=dict)
     inlined_deletes: Mapping[FileId, tuple[int, ...]] = field(default_factory=dict)
     inlined_rows: tuple[InlinedRow, ...] = ()
+    settled: Mapping[ColumnId, SnapshotId] = field(default_factory=dict)
 
 
 _FILE_COLUMNS = (
@@ -104,7 +108,30 @@ def load_files(
         partition_specs=specs,
         inlined_deletes=inlined_deletes_between(session, table.id, SnapshotId(0), snapshot),
         inlined_rows=inlined_rows_at(session, snapshot, table),
+        settled=_settled(session, snapshot, table, kept),
     )
+
+
+def _settled(
+    session: MetadataSession, snapshot: SnapshotId, table: Table, files: Sequence[DataFile]
+) -> dict[ColumnId, SnapshotId]:
+    oldest = min((file.begin for file in files), default=snapshot)
+    if all(column.since <= oldest for column in walk(table.columns)):
+        return {}
+    columns, found = table.by_id(), dict[ColumnId, SnapshotId]()
+    types: dict[ColumnId, str] = {}
+    rows = session.read(
+        tables.Column, "WHERE table_id = $1 AND begin_snapshot <= $2 ORDER BY begin_snapshot", table.id, snapshot
+    )
+    for row in rows:
+        column = columns.get(ColumnId(row.column_id))
+        is_first = column is not None and column.id not in types
+        if column is None or (is_first and row.initial_default is None):
+            pass
+        elif is_first or types[column.id] != row.column_type:
+            found[column.id] = SnapshotId(row.begin_snapshot)
+        types[ColumnId(row.column_id)] = row.column_type
+    return {column_id: since for column_id, since in found.items() if since > oldest}
 
 
 def files_where(

@@ -93,7 +93,12 @@ def load_views(
     if not rows:
         return ()
     commented = f"WHERE {VISIBLE} AND object_id IN (SELECT view_id FROM {{view}} WHERE schema_id = $2 AND {VISIBLE})"
-    comments = _comments(session.read(tables.Tag, commented, snapshot, schema.id), lambda tag: tag.object_id)
+    tags = session.read(tables.Tag, commented, snapshot, schema.id)
+    comments = _comments(tags, lambda tag: tag.object_id)
+    others: dict[int, tuple[tuple[str, str], ...]] = defaultdict(tuple)
+    for tag in tags:
+        if tag.key != "comment" and tag.value is not None:
+            others[tag.object_id] += ((tag.key, tag.value),)
     return tuple(
         View(
             id=TableId(row.view_id),
@@ -104,6 +109,7 @@ def load_views(
             dialect=row.dialect or "duckdb",
             column_aliases=aliases_from_text(row.column_aliases),
             comment=comments.get(row.view_id),
+            tags=tuple(sorted(others[row.view_id])),
         )
         for row in rows
     )

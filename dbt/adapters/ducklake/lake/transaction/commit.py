@@ -131,7 +131,9 @@ class Commit:
 
     def _theirs(self, session: MetadataSession, latest: int) -> list[Committed]:
         """What was committed after our base, up to the newest snapshot."""
-        rows = session.read(tables.SnapshotChanges, "WHERE snapshot_id > $1 ORDER BY snapshot_id", self.base.id)
+        # Not what comes after `latest` while this is asked: whoever commits it takes our id, and we begin again.
+        between = "WHERE snapshot_id > $1 AND snapshot_id <= $2 ORDER BY snapshot_id"
+        rows = session.read(tables.SnapshotChanges, between, self.base.id, latest)
         if len(rows) != latest - self.base.id:
             did = "and others before it cannot be compared with: some have expired, and what they changed is not known"
             raise CommitConflict(self.metadata.backend.name, did, latest, None, self.base.id)

@@ -209,6 +209,8 @@ def _view_rows(batch: Batch, effect: ViewEffect) -> None:
         if before is not None:
             batch.end(tables.Tag, object_id=view_id, key="comment")
         batch.add(tables.Tag(view_id, snapshot, None, "comment", after.comment))
+    for key, value in after.tags if before is None else ():
+        batch.add(tables.Tag(view_id, snapshot, None, key, value))
 
 
 def _view_row(batch: Batch, view_id: int, view: View) -> tables.View:

@@ -214,28 +214,29 @@ class Transaction(Draft):
 
     def create_view(
         self, schema: str, name: str, sql: str, aliases: Sequence[str] = (), comment: str | None = None,
-        dialect: str = "duckdb",
+        dialect: str = "duckdb", tags: Sequence[tuple[str, str]] = (),
     ) -> View:  # fmt: skip
         """A view of DuckDB's SQL; where it names tables with their lake, the lake is `{DUCKLAKE_CATALOG}`."""
         _check_name(f"create a view in {schema}", name)
         if self.find(schema, name) is not None:
             raise NameTaken("Table or view", name, f"schema {schema}")
         found = self.schema(schema)
-        view = View(TableId(self._local_id()), new_uuid(), found, name, sql, dialect, tuple(aliases), comment)
+        id, kept = TableId(self._local_id()), tuple(sorted(tags))
+        view = View(id, new_uuid(), found, name, sql, dialect, tuple(aliases), comment, kept)
         self._record(CreateView(view))
         self._objects[found.id, fold(name)] = view
         return view
 
     def replace_view(
         self, schema: str, name: str, sql: str, aliases: Sequence[str] = (), comment: str | None = None,
-        dialect: str = "duckdb",
+        dialect: str = "duckdb", tags: Sequence[tuple[str, str]] = (),
     ) -> View:  # fmt: skip
         there = self.find(schema, name)
         if isinstance(there, Table):
             raise NameTaken("Table", name, f"schema {schema}")
         if there is not None:
             self._drop(there)
-        return self.create_view(schema, name, sql, aliases, comment, dialect)
+        return self.create_view(schema, name, sql, aliases, comment, dialect, tags)
 
     def drop_view(self, schema: str, name: str) -> None:
         self._drop(self.view(schema, name))
