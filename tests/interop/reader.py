@@ -117,7 +117,9 @@ def _value(column: Column, node: Node, mapping: Sequence[MappedColumn] | None, s
         return f"list_transform({sql}, lambda {variable}: {inner})"
     if name == "map":
         variable, (key, held) = f"x{column.id}", node.children[0].children
-        maps = [entry.children for entry in mapping] if mapping is not None else [None, None]
+        maps: list[Sequence[MappedColumn] | None] = (
+            [entry.children for entry in mapping] if mapping is not None else [None, None]
+        )
         pairs = (
             f"'key': {_value(column.children[0], key, maps[0], f'{variable}.key')}, "
             f"'value': {_value(column.children[1], held, maps[1], f'{variable}.value')}"

@@ -1,0 +1,118 @@
+"""Everything this room raises.
+
+SparkRoomError
+├── JavaMissing            Spark needs a Java to run on, and there is none
+├── SparkUnavailable       Spark did not start, or its Connect server cannot be reached
+├── OtherSparkRunning      one process has one Spark application, and it was started with other settings
+├── UnsupportedType        a type that DuckLake or Spark does not have
+├── UnreadableFile         a Parquet file that is not what the metadata say
+├── NullsRefused           NULLs for NOT NULL columns
+├── WriteRefused           rows that cannot be written as the table wants them
+├── JobFailed              Spark refused a query, or a job of it failed
+└── JobCancelled           the user stopped it
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+
+class SparkRoomError(Exception):
+    """Base of every error of this room."""
+
+
+class JavaMissing(SparkRoomError):
+    def __init__(self, found: str) -> None:
+        self.found = found
+        super().__init__(
+            f"Spark needs Java 17 or newer, and {found}. Install one (Debian and Ubuntu: apt-get install "
+            "openjdk-17-jre-headless) or set JAVA_HOME; with `spark: {remote: sc://…}` none is needed here."
+        )
+
+
+class SparkUnavailable(SparkRoomError):
+    def __init__(self, where: str, found: str) -> None:
+        self.where, self.found = where, found
+        super().__init__(f"Spark at {where} cannot be used: {found}. Check `spark` in the profile.")
+
+
+class OtherSparkRunning(SparkRoomError):
+    def __init__(self, asked: str, running: str) -> None:
+        self.asked, self.running = asked, running
+        super().__init__(
+            f"A Spark application at {running} runs in this process, and {asked} was asked for. "
+            "One process has one: run the targets one after the other."
+        )
+
+
+class UnsupportedType(SparkRoomError):
+    def __init__(self, column: str, type_name: str, remedy: str) -> None:
+        self.column, self.type_name = column, type_name
+        super().__init__(f"Column {column} has type {type_name}, which {remedy}")
+
+
+class UnreadableFile(SparkRoomError):
+    def __init__(self, path: str, found: str) -> None:
+        self.path, self.found = path, found
+        super().__init__(f"The Parquet file {path} cannot be read: {found}.")
+
+
+class NullsRefused(SparkRoomError):
+    def __init__(self, table: str, nulls: Mapping[str, int], rows: int) -> None:
+        self.table, self.nulls, self.rows = table, dict(nulls), rows
+        found = ", ".join(f"{column} is NULL in {count:,}" for column, count in nulls.items())
+        super().__init__(
+            f"Cannot write to {table}: of {rows:,} rows {found}, and may not be (NOT NULL). Nothing was written."
+        )
+
+
+class WriteRefused(SparkRoomError):
+    def __init__(self, table: str, found: str, remedy: str) -> None:
+        self.table, self.found = table, found
+        super().__init__(f"Cannot write to {table}: {found}. {remedy}")
+
+
+class JobFailed(SparkRoomError):
+    """What Spark said, in one line; its stack is the cause of this error. `line` and `position` are those of the
+    query that Spark got."""
+
+    def __init__(self, said: str, condition: str | None, line: int | None, position: int | None) -> None:
+        self.said, self.condition, self.line, self.position = said, condition, line, position
+        super().__init__(f"{said} (line {line}, column {position})" if line else said)
+
+    @classmethod
+    def from_error(cls, error: BaseException) -> JobFailed:
+        condition = getattr(error, "getCondition", lambda: None)()
+        line, position = _where(error)
+        return cls(_said(error), condition, line, position)
+
+
+class JobCancelled(SparkRoomError):
+    def __init__(self) -> None:
+        super().__init__("The Spark job was cancelled. Nothing was written.")
+
+
+_CLASS = re.compile(r"^\[([A-Z0-9_.]+)\] ")
+_STATE = re.compile(r"\s*SQLSTATE: \w+.*", re.DOTALL)
+_PLACE = re.compile(r"\(line (\d+), pos(?:ition)? (\d+)\)|line (\d+) pos (\d+)")
+
+
+def _said(error: BaseException) -> str:
+    """The sentence of Spark's message: no class, no SQL state, no plan, no stack."""
+    text = str(getattr(error, "getMessage", lambda: None)() or error).strip()
+    text = text.removeprefix("(").split("\n\tat ")[0]
+    sentence = _STATE.sub("", text) if "SQLSTATE" in text else text.splitlines()[0]
+    sentence = " ".join(line.strip() for line in sentence.splitlines())
+    condition = _CLASS.match(sentence)
+    if condition and condition[1] == "USER_RAISED_EXCEPTION":
+        return _CLASS.sub("", sentence)
+    return sentence
+
+
+def _where(error: BaseException) -> tuple[int | None, int | None]:
+    found = _PLACE.search(str(error))
+    if found is None:
+        return None, None
+    line, position = (found[1], found[2]) if found[1] else (found[3], found[4])
+    return int(line), int(position) + (0 if found[1] else 1)

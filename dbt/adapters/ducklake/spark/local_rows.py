@@ -1,0 +1,78 @@
+"""Rows that the driver holds, as DataFrames: inlined rows, seeds, positions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from dbt.adapters.ducklake.lake import INFINITE_TICKS, Column, value_text
+from dbt.adapters.ducklake.spark.schema import leaf_type, spark_type
+
+_ARROW: dict[type[T.DataType], pa.DataType] = {
+    T.BooleanType: pa.bool_(),
+    T.ByteType: pa.int8(),
+    T.ShortType: pa.int16(),
+    T.IntegerType: pa.int32(),
+    T.LongType: pa.int64(),
+    T.FloatType: pa.float32(),
+    T.DoubleType: pa.float64(),
+    T.StringType: pa.string(),
+    T.BinaryType: pa.binary(),
+    T.DateType: pa.date32(),
+    T.TimestampType: pa.timestamp("us", "UTC"),
+    T.TimestampNTZType: pa.timestamp("us"),
+}
+# What Spark keeps as microseconds, by its own ticks in a second.
+_TICKS = {"timestamp_s": 1, "timestamp_ms": 10**3, "timestamp": 10**6, "timestamptz": 10**6, "timestamp_ns": 10**9}
+
+
+def dataframe_of(spark: SparkSession, columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> DataFrame:
+    """Rows of lake values, in the order of the columns."""
+    by_column = list(zip(*rows, strict=True)) or [()] * len(columns)
+    arrays = [
+        pa.array([_spark_value(column, value) for value in values], arrow_type(column))
+        for column, values in zip(columns, by_column, strict=True)
+    ]
+    schema = T.StructType([T.StructField(column.name, spark_type(column)) for column in columns])
+    # Names may repeat but for their case, and Arrow does not care.
+    table = pa.Table.from_arrays(arrays, names=[column.name for column in columns])
+    return spark.createDataFrame(table, schema)
+
+
+def keys_dataframe(spark: SparkSession, names: Sequence[str], columns: Sequence[pa.Array]) -> DataFrame:
+    return spark.createDataFrame(pa.Table.from_arrays(list(columns), names=list(names)))
+
+
+def arrow_type(column: Column) -> pa.DataType:
+    if column.type.name == "struct":
+        return pa.struct([pa.field(child.name, arrow_type(child)) for child in column.children])
+    if column.type.name == "list":
+        return pa.list_(arrow_type(column.children[0]))
+    if column.type.name == "map":
+        return pa.map_(*map(arrow_type, column.children))
+    kind = leaf_type(column.name, column.type)
+    if isinstance(kind, T.DecimalType):
+        return pa.decimal128(kind.precision, kind.scale)
+    return _ARROW[type(kind)]
+
+
+def _spark_value(column: Column, value: Any) -> Any:
+    """A lake value as Arrow takes it for Spark's type of the column."""
+    if value is None:
+        return None
+    if column.type.name == "struct":
+        return {child.name: _spark_value(child, value[child.name]) for child in column.children}
+    if column.type.name == "list":
+        return [_spark_value(column.children[0], element) for element in value]
+    if column.type.name == "map":
+        key, held = column.children
+        return [(_spark_value(key, name), _spark_value(held, content)) for name, content in value]
+    if isinstance(leaf_type(column.name, column.type), T.StringType):
+        return value if isinstance(value, str) else value_text(column.type, value)
+    if column.type.name in _TICKS and abs(value) != INFINITE_TICKS:
+        return value * 10**6 // _TICKS[column.type.name]
+    return value

@@ -1,0 +1,84 @@
+"""A query with its tables in Spark's sight, as a DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+Rows: TypeAlias = DataFrame
+Spark: TypeAlias = SparkSession
+
+
+def run_query(spark: Spark, sql: str) -> Rows:
+    return spark.sql(sql)
+
+
+def show_as(rows: Rows, view: str) -> None:
+    """Make rows known to queries of the same session under a name, whatever characters it has."""
+    doubled = view.replace("`", "``")
+    rows.createOrReplaceTempView(f"`{doubled}`")
+
+
+def one_value(spark: Spark, sql: str) -> object:
+    return spark.sql(sql).collect()[0][0]
+
+
+def sort_keys(keys: Sequence[tuple[str, bool, bool]]) -> list[Column]:
+    """Sort keys of (expression, descending, NULLs first)."""
+    found = []
+    for expression, descending, nulls_first in keys:
+        key = F.expr(expression)
+        if descending:
+            found.append(key.desc_nulls_first() if nulls_first else key.desc_nulls_last())
+        else:
+            found.append(key.asc_nulls_first() if nulls_first else key.asc_nulls_last())
+    return found
+
+
+def arranged(rows: Rows, columns: Sequence[int | str]) -> Rows:
+    """Rows whose columns are, in this order, those at a place or the value of an expression."""
+    names = [f"_ducklake_{place}" for place in range(len(rows.columns))]
+    placed = rows.toDF(*names)
+    chosen = [F.col(names[one]) if isinstance(one, int) else F.expr(one) for one in columns]
+    return placed.select(*(value.alias(f"_ducklake_{place}") for place, value in enumerate(chosen)))
+
+
+def forget(spark: Spark, view: str) -> None:
+    spark.catalog.dropTempView(view)
+
+
+def count_where(spark: Spark, sql: str, condition: str) -> int:
+    return spark.sql(sql).where(condition).limit(1).count()
+
+
+def query_columns(spark: Spark, sql: str) -> list[tuple[str, str]]:
+    """Names and types of a query's columns; no row is computed."""
+    return [(field.name, field.dataType.simpleString()) for field in spark.sql(sql).schema.fields]
+
+
+def result_columns(rows: Rows) -> list[tuple[str, str]]:
+    return [(field.name, field.dataType.simpleString()) for field in rows.schema.fields]
+
+
+def fetched(rows: Rows, limit: int | None = None) -> list[tuple[Any, ...]]:
+    """The rows as Python's values, at most `limit` of them. Moments have the zone of the session."""
+    # By Arrow: Row objects would come with moments in the zone of this process.
+    table = (rows if limit is None else rows.limit(limit)).toArrow()
+    columns = [column.to_pylist() for column in table.columns]
+    return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
+
+
+def as_rows(spark: Spark, returned: Any) -> Rows | None:
+    """What a Python model returned as Spark's rows; None where it is no table."""
+    if hasattr(returned, "createOrReplaceTempView"):
+        # Classic Spark and Connect have a class each.
+        return returned  # type: ignore[no-any-return]
+    if hasattr(returned, "to_spark"):
+        return returned.to_spark()  # type: ignore[no-any-return]
+    if isinstance(returned, pa.Table) or type(returned).__module__.split(".")[0] == "pandas":
+        return spark.createDataFrame(returned)
+    return None

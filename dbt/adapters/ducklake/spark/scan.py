@@ -1,0 +1,246 @@
+"""A table at a snapshot, as a DataFrame. Spark reads the Parquet; no row goes through Python but inlined ones."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from urllib.parse import unquote
+
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from dbt.adapters.ducklake.lake import (
+    Column,
+    ColumnId,
+    ColumnType,
+    DataFile,
+    FileId,
+    MappedColumn,
+    NameMapping,
+    SnapshotId,
+    Table,
+    TableFiles,
+    parse_value,
+)
+from dbt.adapters.ducklake.spark.deletes import SNAPSHOT_COLUMN, file_number, without_deleted
+from dbt.adapters.ducklake.spark.footers import FileLayout, layout_of, read_footers
+from dbt.adapters.ducklake.spark.local_rows import dataframe_of
+from dbt.adapters.ducklake.spark.schema import FIELD_ID, REFUSED, is_readable, spark_type
+from dbt.adapters.ducklake.spark.storage import Storage, spark_path
+from dbt.adapters.ducklake.spark.stored import AMBIGUOUS, StoredTypes, converted, needs_conversion, read_field
+
+SNAPSHOT_FIELD_ID = 2147483539
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Files that are read in one go, as all that matters for reading is the same in them."""
+
+    mapping: FileId | None
+    layout: FileLayout | None
+    partition: tuple[tuple[ColumnId, str | None], ...]
+    rows_up_to: SnapshotId | None
+    has_deletes: bool
+    # Above 0 where two files of a group would share a number in the join with deleted positions.
+    collision: int = 0
+
+
+def scan(spark: SparkSession, storage: Storage, table: Table, files: TableFiles, snapshot: SnapshotId) -> DataFrame:
+    """The rows of a table, in columns named and typed as the table's; nothing is read before the DataFrame is used.
+
+    A column of a type that Spark cannot read raises when a query asks for it, and only then.
+    """
+    readable = [column for column in table.columns if is_readable(column)]
+    parts = [
+        _read_group(spark, storage, table, files, snapshot, group, members, readable)
+        for group, members in _grouped(storage, files, readable).items()
+    ]
+    if files.inlined_rows or not parts:
+        parts.append(_inlined(spark, table, files, readable))
+    rows = reduce(DataFrame.unionAll, parts)
+    return rows if len(readable) == len(table.columns) else _with_refusals(rows, table)
+
+
+def _grouped(storage: Storage, files: TableFiles, columns: Sequence[Column]) -> dict[_Group, list[DataFile]]:
+    layouts = _layouts(storage, files, columns)
+    groups: dict[_Group, list[DataFile]] = defaultdict(list)
+    numbers: dict[_Group, set[int]] = defaultdict(set)
+    for file in files.data_files:
+        group = _Group(
+            mapping=file.mapping_id,
+            layout=layouts.get(file.id),
+            partition=_hive_values(file, files.mappings),
+            rows_up_to=file.rows_up_to,
+            has_deletes=file.delete_file is not None or bool(files.inlined_deletes.get(file.id)),
+        )
+        number = file_number(file.path) if group.has_deletes else -1
+        while number in numbers[group]:
+            group = replace(group, collision=group.collision + 1)
+        if group.has_deletes:
+            numbers[group].add(number)
+        groups[group].append(file)
+    return groups
+
+
+def _layouts(storage: Storage, files: TableFiles, columns: Sequence[Column]) -> dict[FileId, FileLayout]:
+    """The layouts of files that may not be as the table's present definition says; only their footers tell."""
+    leaves = [leaf for column in columns for leaf in column.leaves()]
+    is_ambiguous = any(leaf.type.name in AMBIGUOUS for leaf in leaves)
+    uncertain = [
+        file
+        for file in files.data_files
+        if is_ambiguous or file.mapping_id is not None or any(file.begin < since for since in files.settled.values())
+    ]
+    footers = read_footers(storage, [(file.path, file.size) for file in uncertain])
+    return {
+        file.id: layout_of(footer, columns, None if file.mapping_id is None else files.mappings[file.mapping_id])
+        for file, footer in zip(uncertain, footers, strict=True)
+    }
+
+
+def _hive_values(file: DataFile, mappings: Mapping[FileId, NameMapping]) -> tuple[tuple[ColumnId, str | None], ...]:
+    """The values that a mapped file has in its path and not in itself."""
+    if file.mapping_id is None:
+        return ()
+    in_path = dict(part.split("=", 1) for part in file.path.split("/") if "=" in part)
+    return tuple(
+        (entry.field_id, _hive_value(in_path.get(entry.name)))
+        for entry in mappings[file.mapping_id]
+        if entry.is_partition
+    )
+
+
+def _hive_value(text: str | None) -> str | None:
+    return None if text is None or text == "__HIVE_DEFAULT_PARTITION__" else unquote(text)
+
+
+def _read_group(
+    spark: SparkSession,
+    storage: Storage,
+    table: Table,
+    files: TableFiles,
+    snapshot: SnapshotId,
+    group: _Group,
+    members: Sequence[DataFile],
+    columns: Sequence[Column],
+) -> DataFrame:
+    stored: StoredTypes = dict(group.layout.types) if group.layout else {}
+    in_path = {column_id for column_id, _ in group.partition}
+    inside = [column for column in columns if column.id not in in_path]
+    fields = [read_field(column, stored) for column in inside]
+    if group.mapping is not None:
+        fields = _named_by(files.mappings[group.mapping], inside, fields)
+    if group.rows_up_to is not None:
+        fields.append(T.StructField(SNAPSHOT_COLUMN, T.LongType(), metadata={FIELD_ID: SNAPSHOT_FIELD_ID}))
+    reader = spark.read.schema(T.StructType(fields)).option("__globPaths__", "false")
+    rows = reader.parquet(*(spark_path(file.path) for file in members))
+    if group.has_deletes:
+        rows = without_deleted(spark, storage, rows, members, files.inlined_deletes, snapshot)
+    if group.rows_up_to is not None:
+        rows = rows.where(F.col(SNAPSHOT_COLUMN) <= F.lit(int(group.rows_up_to)))
+    return _as_table(rows, columns, group, stored)
+
+
+def _as_table(rows: DataFrame, columns: Sequence[Column], group: _Group, stored: StoredTypes) -> DataFrame:
+    in_path = dict(group.partition)
+    wanted = [column.name for column in columns]
+    lacking = {
+        column.id
+        for column in columns
+        if group.layout and column.id not in group.layout.present and column.initial_default is not None
+    }
+    is_plain = not in_path and not lacking and not any(needs_conversion(column, stored) for column in columns)
+    if is_plain and group.mapping is None and rows.columns == wanted:
+        return rows
+    places = iter(range(len(rows.columns)))
+    return rows.select(
+        *(
+            _literal(column, in_path[column.id])
+            if column.id in in_path
+            else _of_file(rows, next(places), column, column.id in lacking, stored)
+            for column in columns
+        )
+    )
+
+
+def _of_file(rows: DataFrame, place: int, column: Column, is_lacking: bool, stored: StoredTypes) -> Expression:
+    if is_lacking:
+        return _literal(column, column.initial_default)
+    read = rows[quoted(rows.columns[place])]
+    value = converted(read, column, stored)
+    # A nested value is cast only for the names of its fields, which are the file's in a mapped file.
+    return (value.cast(spark_type(column)) if column.children else value).alias(column.name)
+
+
+def _literal(column: Column, text: str | None) -> Expression:
+    kind = spark_type(column)
+    if text is None:
+        return F.lit(None).cast(kind).alias(column.name)
+    return F.lit(_spark_text(column.type, text)).cast(kind).alias(column.name)
+
+
+def _spark_text(kind: ColumnType, text: str) -> object:
+    value = parse_value(kind, text)
+    if kind.name == "blob":
+        return bytearray(value)
+    return text if not isinstance(value, bool) else value
+
+
+def _named_by(mapping: NameMapping, columns: Sequence[Column], fields: list[T.StructField]) -> list[T.StructField]:
+    """The fields under the names that a mapped file has for them, without ids, which it may not have."""
+    by_id = {entry.field_id: entry for entry in mapping}
+    return [_mapped_field(by_id.get(column.id), column, field) for column, field in zip(columns, fields, strict=True)]
+
+
+def _mapped_field(entry: MappedColumn | None, column: Column, field: T.StructField) -> T.StructField:
+    # A column that the mapping does not name is not in the file; a name that no file has makes it NULL.
+    name = entry.name if entry else f"_ducklake_absent_{column.id}"
+    return T.StructField(name, _mapped_type(entry, column, field.dataType))
+
+
+def _mapped_type(entry: MappedColumn | None, column: Column, kind: T.DataType) -> T.DataType:
+    below = entry.children if entry else ()
+    if isinstance(kind, T.StructType):
+        return T.StructType(_named_by(below, column.children, list(kind.fields)))
+    inner = [below[place] if place < len(below) else None for place in range(len(column.children))]
+    if isinstance(kind, T.ArrayType):
+        return T.ArrayType(_mapped_type(inner[0], column.children[0], kind.elementType))
+    if isinstance(kind, T.MapType):
+        key, held = column.children
+        return T.MapType(_mapped_type(inner[0], key, kind.keyType), _mapped_type(inner[1], held, kind.valueType))
+    return kind
+
+
+def _inlined(spark: SparkSession, table: Table, files: TableFiles, columns: Sequence[Column]) -> DataFrame:
+    places = [place for place, column in enumerate(table.columns) if column in columns]
+    rows = ([row.values[place] for place in places] for row in files.inlined_rows)
+    return dataframe_of(spark, columns, rows)
+
+
+def _with_refusals(rows: DataFrame, table: Table) -> DataFrame:
+    return rows.select(
+        *(
+            F.col(quoted(column.name)) if is_readable(column) else _refusal(table, column).alias(column.name)
+            for column in table.columns
+        )
+    )
+
+
+def _refusal(table: Table, column: Column) -> Expression:
+    kinds = ", ".join(sorted({part.type.text for part in column.walk() if part.type.name in REFUSED}))
+    text = f"Column {column.name} of {table} has type {kinds}, which Spark cannot read. Cast it with DuckDB."
+    return F.raise_error(F.lit(text)).cast("string")
+
+
+def quoted(name: str) -> str:
+    """A name as Spark SQL takes it whatever is in it."""
+    doubled = name.replace("`", "``")
+    return f"`{doubled}`"
+
+
+def columns_of(rows: DataFrame) -> Iterable[str]:
+    return rows.columns

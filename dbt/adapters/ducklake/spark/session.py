@@ -1,0 +1,230 @@
+"""The Spark application of this process, and a session of it for each thread. Nothing else starts Spark."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import uuid4
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from dbt.adapters.ducklake.spark.errors import JavaMissing, JobCancelled, JobFailed, OtherSparkRunning, SparkUnavailable
+
+# What a lake is read and written by, whatever the user sets: field ids find columns, timestamps are microseconds, and
+# no date is moved to the Julian calendar.
+_REQUIRED = {
+    "spark.sql.parquet.fieldId.read.enabled": "true",
+    "spark.sql.parquet.fieldId.write.enabled": "true",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+}
+_DEFAULTS = {"spark.sql.session.timeZone": "UTC", "spark.sql.caseSensitive": "false"}
+# One task per path lists many files on a local disk 30 times slower than one thread does.
+_LOCAL_DEFAULTS = {
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "2g",
+}
+_LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+
+
+@dataclass(frozen=True)
+class SparkSettings:
+    """Where Spark runs: in this process (`master`) or at a Connect server (`remote`). `log_file` takes Spark's log."""
+
+    master: str | None = None
+    remote: str | None = None
+    app_name: str = "dbt-ducklake"
+    config: Mapping[str, str] = field(default_factory=dict)
+    log_file: str | None = None
+
+    @property
+    def where(self) -> str:
+        return self.remote or self.master or "local[*]"
+
+    @property
+    def is_local(self) -> bool:
+        return self.remote is None and self.where.startswith("local")
+
+
+_lock = threading.Lock()
+_application: SparkSession | None = None
+_settings: SparkSettings | None = None
+
+
+def is_running() -> bool:
+    return _application is not None
+
+
+def new_session(settings: SparkSettings) -> SparkSession:
+    """A session of its own for the calling thread: temporary views and settings do not cross threads.
+
+    Starts Spark if this process has not. JavaMissing, SparkUnavailable.
+    """
+    # PySpark writes a page of JSON to stderr for an error that it also raises.
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    spark = _application_for(settings)
+    session = _connected(settings) if settings.remote else spark.newSession()
+    for key, value in {**_DEFAULTS, **_runtime(session, settings), **_REQUIRED}.items():
+        session.conf.set(key, value)
+    return session
+
+
+class SparkHandle:
+    """Spark for one thread: started when it is first asked for, and never for what needs no rows."""
+
+    def __init__(self, settings: SparkSettings) -> None:
+        self.settings = settings
+        self._session: SparkSession | None = None
+        self._tag = f"dbt-ducklake-{uuid4()}"
+        self._cancelled = False
+
+    @property
+    def is_started(self) -> bool:
+        return self._session is not None
+
+    def session(self) -> SparkSession:
+        if self._session is None:
+            self._session = new_session(self.settings)
+        return self._session
+
+    @contextmanager
+    def job(self, name: str) -> Iterator[SparkSession]:
+        """Spark, with what it does in the block under a name, and stopped by `cancel`. JobCancelled, JobFailed."""
+        spark = self.session()
+        spark.addTag(self._tag)
+        if self.settings.remote is None:
+            spark.sparkContext.setJobDescription(name)
+        try:
+            yield spark
+        except (PySparkException, Py4JError) as error:
+            if self._cancelled:
+                raise JobCancelled from error
+            raise JobFailed.from_error(error) from error
+        finally:
+            spark.removeTag(self._tag)
+
+    def cancel(self) -> None:
+        """Stop the running job; called by another thread."""
+        self._cancelled = True
+        if self._session is not None:
+            self._session.interruptTag(self._tag)
+
+
+def stop() -> None:
+    """End the application, and with it every session."""
+    global _application, _settings
+    with _lock:
+        if _application is not None:
+            _application.stop()
+        _application = _settings = None
+
+
+def check_java() -> str:
+    """The Java that Spark will run on. JavaMissing where there is none."""
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        java = Path(home) / "bin" / "java"
+        if not java.exists():
+            raise JavaMissing(f"JAVA_HOME is {home}, where there is no bin/java")
+        return str(java)
+    found = shutil.which("java")
+    if found is None:
+        raise JavaMissing("there is none on the PATH")
+    return found
+
+
+def _application_for(settings: SparkSettings) -> SparkSession:
+    global _application, _settings
+    with _lock:
+        if _application is None:
+            _application, _settings = _started(settings), settings
+        elif _settings != settings:
+            assert _settings is not None
+            raise OtherSparkRunning(settings.where, _settings.where)
+        return _application
+
+
+def _started(settings: SparkSettings) -> SparkSession:
+    if settings.remote:
+        return _connected(settings)
+    check_java()
+    given = dict(settings.config)
+    if settings.is_local:
+        given = {**_LOCAL_DEFAULTS, **given}
+        # Shuffles of a small machine: Spark's own 200 partitions cost more than the work in them.
+        given.setdefault("spark.sql.shuffle.partitions", str(max(4, 2 * (os.cpu_count() or 2))))
+    given.setdefault("spark.driver.extraJavaOptions", _java_options(settings))
+    builder = SparkSession.builder.master(settings.where).appName(settings.app_name)
+    for key, value in {**given, **_REQUIRED}.items():
+        builder = builder.config(key, value)
+    try:
+        with _stderr_to(settings.log_file or os.devnull):
+            return builder.getOrCreate()
+    except Exception as error:
+        # py4j and PySpark raise what they like when the JVM does not come up.
+        more = f"; its output is in {settings.log_file}" if settings.log_file else ""
+        raise SparkUnavailable(settings.where, first_line(error) + more) from error
+
+
+@contextmanager
+def _stderr_to(path: str) -> Iterator[None]:
+    """Let the JVM, which is started in the block, have a file for its stderr: it writes warnings there that say
+    nothing to a user."""
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    own = os.dup(2)
+    try:
+        with open(path, "ab") as file:
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(own, 2)
+        os.close(own)
+
+
+def _java_options(settings: SparkSettings) -> str:
+    log = settings.log_file or os.devnull
+    return f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()} -Ddbt.ducklake.log={log}"
+
+
+def _connected(settings: SparkSettings) -> SparkSession:
+    assert settings.remote is not None
+    try:
+        session = SparkSession.builder.remote(settings.remote).create()
+        session.version  # noqa: B018  the first question opens the connection
+    except Exception as error:
+        raise SparkUnavailable(settings.where, first_line(error)) from error
+    return session  # type: ignore[no-any-return]
+
+
+def _runtime(session: SparkSession, settings: SparkSettings) -> dict[str, str]:
+    """The settings of the profile that a session may change; the others were given to the application."""
+    found = {}
+    for key, value in settings.config.items():
+        try:
+            if session.conf.isModifiable(key):
+                found[key] = value
+        except PySparkException:
+            continue
+    return found
+
+
+def first_line(error: BaseException) -> str:
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0].rstrip(".")

@@ -1,0 +1,128 @@
+"""Where files lie: listing, reading ends of, moving and removing them, on local disks and in object stores.
+
+Spark reads and writes the rows. This is for what the driver does with files as such.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from urllib.parse import quote, unquote, urlsplit
+
+from pyarrow import fs
+
+# What java.net.URI leaves as it is in a path. Other ASCII is percent-encoded, as are spaces of any script.
+_PLAIN_IN_URI = frozenset("/-_.!~*'():@&=+$,;")
+
+
+@dataclass(frozen=True)
+class Storage:
+    """The file system of a data path. `settings` are Spark's, where those of an object store are found."""
+
+    root: str
+    settings: Mapping[str, str]
+
+    @property
+    def is_local(self) -> bool:
+        return _scheme(self.root) in ("", "file")
+
+    def files_below(self, folder: str) -> list[tuple[str, int]]:
+        """Path and size of every file below a folder; nothing where there is no such folder."""
+        system, inner = self._opened(folder)
+        found = system.get_file_info(fs.FileSelector(inner, allow_not_found=True, recursive=True))
+        start = folder[: len(folder) - len(inner)] if folder.endswith(inner) else ""
+        return [(start + info.path, info.size) for info in found if info.is_file]
+
+    def open(self, path: str) -> fs.NativeFile:
+        system, inner = self._opened(path)
+        return system.open_input_file(inner)
+
+    def read(self, path: str) -> bytes:
+        with self.open(path) as file:
+            return bytes(file.read())
+
+    def move(self, source: str, target: str) -> None:
+        """Move a file within a local disk; object stores cannot."""
+        system, inner = self._opened(source)
+        _, inner_target = self._opened(target)
+        system.create_dir(str(PurePosixPath(inner_target).parent), recursive=True)
+        system.move(inner, inner_target)
+
+    def remove(self, path: str) -> None:
+        """Remove a file; that it is gone already is fine."""
+        system, inner = self._opened(path)
+        if system.get_file_info(inner).type is not fs.FileType.NotFound:
+            system.delete_file(inner)
+
+    def remove_folder(self, path: str) -> None:
+        system, inner = self._opened(path)
+        if system.get_file_info(inner).type is not fs.FileType.NotFound:
+            system.delete_dir(inner)
+
+    def check_writable(self, folder: str) -> None:
+        """Write an empty file and remove it. OSError says what hinders."""
+        system, inner = self._opened(folder)
+        probe = f"{inner.rstrip('/')}/.dbt-ducklake-probe"
+        system.create_dir(inner, recursive=True)
+        with system.open_output_stream(probe) as file:
+            file.write(b"")
+        system.delete_file(probe)
+
+    def _opened(self, path: str) -> tuple[fs.FileSystem, str]:
+        scheme = _scheme(path)
+        if scheme in ("", "file"):
+            return fs.LocalFileSystem(), unquote(urlsplit(path).path) if scheme else path
+        if scheme in ("s3", "s3a", "s3n"):
+            return _s3(self.settings), path.split("://", 1)[1]
+        system, inner = fs.FileSystem.from_uri(path)
+        return system, inner
+
+
+def spark_path(path: str) -> str:
+    """The path as Spark's Hadoop file systems want it."""
+    return f"s3a://{path.split('://', 1)[1]}" if _scheme(path) in ("s3", "s3n") else path
+
+
+def file_uri(path: str) -> str:
+    """The path as Spark's `_metadata.file_path` spells it."""
+    scheme = _scheme(path)
+    if scheme == "file":
+        return path
+    if not scheme:
+        return "file:" + _encoded(path)
+    scheme, rest = spark_path(path).split("://", 1)
+    return f"{scheme}://{_encoded(rest)}"
+
+
+def _encoded(path: str) -> str:
+    return "".join(char if _is_plain(char) else quote(char, safe="") for char in path)
+
+
+def _is_plain(char: str) -> bool:
+    if char.isascii():
+        return char.isalnum() or char in _PLAIN_IN_URI
+    category = unicodedata.category(char)
+    return category[0] != "Z" and category != "Cc"
+
+
+def _scheme(path: str) -> str:
+    return path.split(":", 1)[0].lower() if "://" in path or path.startswith("file:") else ""
+
+
+def _s3(settings: Mapping[str, str]) -> fs.S3FileSystem:
+    """S3 as Spark's own settings describe it; what they leave out, the environment says."""
+    prefix = "spark.hadoop.fs.s3a."
+    found = {key.removeprefix(prefix): value for key, value in settings.items() if key.startswith(prefix)}
+    endpoint = found.get("endpoint")
+    is_plain = found.get("connection.ssl.enabled", "true") == "false" or (endpoint or "").startswith("http://")
+    given = {
+        "access_key": found.get("access.key"),
+        "secret_key": found.get("secret.key"),
+        "session_token": found.get("session.token"),
+        "region": found.get("endpoint.region"),
+        "endpoint_override": endpoint,
+        "scheme": "http" if is_plain else None,
+    }
+    return fs.S3FileSystem(**{key: value for key, value in given.items() if value is not None})

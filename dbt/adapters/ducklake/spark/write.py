@@ -1,0 +1,252 @@
+"""A DataFrame becomes Parquet files that a commit can register. Until then nobody sees them.
+
+Spark writes into a folder that only this write has. What comes of it is known when all tasks are done: their footers
+are read, and what must not be is found there and removed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from dbt.adapters.ducklake.lake import (
+    Column,
+    FileToAdd,
+    MappedColumn,
+    NameMapping,
+    Options,
+    Table,
+    new_uuid,
+)
+from dbt.adapters.ducklake.spark.assignment import assigned
+from dbt.adapters.ducklake.spark.errors import NullsRefused, WriteRefused
+from dbt.adapters.ducklake.spark.footers import Footer, read_footers
+from dbt.adapters.ducklake.spark.partition import PartitionKey, hive_folder, partition_keys, values_in_path
+from dbt.adapters.ducklake.spark.schema import FIELD_ID
+from dbt.adapters.ducklake.spark.statistics import nulls_in, statistics_of
+from dbt.adapters.ducklake.spark.storage import Storage, spark_path
+
+_CODECS = {"uncompressed": "none", "lz4": "lz4_raw"}
+_LEVELS = {"zstd": "parquet.compression.codec.zstd.level", "gzip": "zlib.compress.level"}
+# Longer bounds are cut, and the upper one raised, as DuckDB does.
+_LONGEST_BOUND = "256"
+
+
+@dataclass(frozen=True)
+class WriteSettings:
+    """How a table's files are written: DuckLake's options, each with the table's, its schema's or the lake's value."""
+
+    compression: str = "snappy"
+    compression_level: str | None = None
+    row_group_rows: str = "122880"
+    row_group_bytes: str | None = None
+    version: str = "V1"
+    target_file_size: int | None = None
+    hive_folders: bool = True
+    sort: bool = True
+
+    @classmethod
+    def of(cls, options: Options, table: Table) -> WriteSettings:
+        def value(key: str) -> str | None:
+            return options.value(key, table.schema.id, table.id)
+
+        size = value("target_file_size")
+        return cls(
+            compression=value("parquet_compression") or cls.compression,
+            compression_level=value("parquet_compression_level"),
+            row_group_rows=value("parquet_row_group_size") or cls.row_group_rows,
+            row_group_bytes=value("parquet_row_group_size_bytes"),
+            version=value("parquet_version") or cls.version,
+            target_file_size=int(size) if size else None,
+            hive_folders=value("hive_file_pattern") != "false",
+            sort=value("sort_on_insert") != "false",
+        )
+
+    def writer_options(self) -> Iterator[tuple[str, str]]:
+        yield "compression", _CODECS.get(self.compression, self.compression)
+        if self.compression_level and self.compression in _LEVELS:
+            yield _LEVELS[self.compression], self.compression_level
+        yield "parquet.block.row.count.limit", self.row_group_rows
+        if self.row_group_bytes:
+            yield "parquet.block.size", self.row_group_bytes
+        yield "parquet.writer.version", "v2" if self.version == "V2" else "v1"
+        yield "parquet.statistics.truncate.length", _LONGEST_BOUND
+        yield "mapreduce.fileoutputcommitter.marksuccessfuljobs", "false"
+
+
+def write_rows(
+    spark: SparkSession,
+    storage: Storage,
+    rows: DataFrame,
+    table: Table,
+    settings: WriteSettings,
+    sort_by: Sequence[Expression] = (),
+) -> list[FileToAdd]:
+    """Write rows, whose columns are the table's in their order, and describe the files for a commit.
+
+    NullsRefused where NOT NULL columns have NULLs. After any error, or a cancelled job, no file is left.
+    """
+    if settings.compression == "brotli":
+        raise WriteRefused(str(table), "its option parquet_compression is brotli", "Spark has zstd, gzip and snappy.")
+    folder = f"{table.location}ducklake-{new_uuid()}/"
+    keys = partition_keys(table)
+    try:
+        with _file_size(spark, settings):
+            _run(_laid_out(rows, table, keys, settings, sort_by), keys, settings, folder)
+        found = sorted((path, size) for path, size in storage.files_below(folder) if path.endswith(".parquet"))
+        footers = read_footers(storage, found)
+        _refuse_nulls(table, footers)
+        return _described(storage, table, keys, settings, footers)
+    except BaseException:
+        storage.remove_folder(folder)
+        raise
+    finally:
+        if storage.is_local:
+            storage.remove_folder(folder)
+
+
+def remove_files(storage: Storage, files: Iterable[FileToAdd]) -> None:
+    """Remove files that no commit registered."""
+    for file in files:
+        storage.remove(file.path)
+
+
+def _laid_out(
+    rows: DataFrame,
+    table: Table,
+    keys: Sequence[PartitionKey],
+    settings: WriteSettings,
+    sort_by: Sequence[Expression],
+) -> DataFrame:
+    """The rows as they go to files: columns of the table's types with their ids, keys beside them, sorted."""
+    # The rows' own columns by place: their names may not be the table's, and may repeat.
+    rows = rows.toDF(*(f"_ducklake_{place}" for place in range(len(table.columns))))
+    columns = [
+        assigned(F.col(f"_ducklake_{place}"), rows.schema[place].dataType, column, table).alias(
+            column.name, metadata={FIELD_ID: int(column.id)}
+        )
+        for place, column in enumerate(table.columns)
+    ]
+    rows = rows.select(*columns)
+    if keys:
+        named = {column.name: F.col(_quoted(column.name)) for column in table.columns}
+        rows = rows.select("*", *(key.text(named[key.column.name]) for key in keys))
+        rows = rows.hint("rebalance", *(F.col(key.name) for key in keys))
+    elif settings.target_file_size:
+        rows = rows.hint("rebalance")
+    if sort_by and settings.sort:
+        rows = rows.sortWithinPartitions(*(F.col(key.name) for key in keys), *sort_by)
+    return rows
+
+
+def _run(rows: DataFrame, keys: Sequence[PartitionKey], settings: WriteSettings, folder: str) -> None:
+    writer = rows.write.mode("errorifexists")
+    for name, value in settings.writer_options():
+        writer = writer.option(name, value)
+    if keys:
+        writer = writer.partitionBy(*(key.name for key in keys))
+    writer.parquet(spark_path(folder))
+
+
+@contextmanager
+def _file_size(spark: SparkSession, settings: WriteSettings) -> Iterator[None]:
+    """Rows that are shuffled before they are written are cut to the size that files shall have."""
+    if settings.target_file_size is None:
+        yield
+        return
+    key = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
+    before = spark.conf.get(key, None)
+    spark.conf.set(key, f"{settings.target_file_size}b")
+    try:
+        yield
+    finally:
+        spark.conf.unset(key) if before is None else spark.conf.set(key, before)
+
+
+def _refuse_nulls(table: Table, footers: Sequence[Footer]) -> None:
+    refused = {column.id: column.name for column in table.columns if not column.nullable}
+    if not refused:
+        return
+    counts: Counter[str] = Counter()
+    for footer in footers:
+        for column_id, nulls in nulls_in(footer, table.columns).items():
+            if column_id in refused and nulls:
+                counts[refused[column_id]] += nulls
+    if counts:
+        raise NullsRefused(str(table), counts, sum(footer.metadata.num_rows for footer in footers))
+
+
+def _described(
+    storage: Storage,
+    table: Table,
+    keys: Sequence[PartitionKey],
+    settings: WriteSettings,
+    footers: Sequence[Footer],
+) -> list[FileToAdd]:
+    mapping = name_mapping(table.columns) if needs_mapping(table.columns) else None
+    described: list[FileToAdd] = []
+    try:
+        for footer in footers:
+            if footer.metadata.num_rows == 0:
+                storage.remove(footer.path)
+                continue
+            texts = values_in_path(footer.path, keys) if keys else None
+            path = _settled(storage, table, keys, settings, footer.path, texts)
+            described.append(
+                FileToAdd(
+                    path=path,
+                    record_count=footer.metadata.num_rows,
+                    size=footer.size,
+                    footer_size=footer.length,
+                    columns=statistics_of(footer, table.columns),
+                    partition_values=texts,
+                    mapping=mapping,
+                )
+            )
+    except BaseException:
+        remove_files(storage, described)
+        raise
+    return described
+
+
+def _settled(
+    storage: Storage,
+    table: Table,
+    keys: Sequence[PartitionKey],
+    settings: WriteSettings,
+    path: str,
+    texts: Sequence[str | None] | None,
+) -> str:
+    """Where the file stays. On a disk it is moved to where DuckDB would have put it; an object store cannot move."""
+    if not storage.is_local:
+        return path
+    folder = hive_folder(keys, texts) if texts and settings.hive_folders else ""
+    target = f"{table.location}{folder}ducklake-{new_uuid()}.parquet"
+    storage.move(path, target)
+    return target
+
+
+def needs_mapping(columns: Iterable[Column]) -> bool:
+    """Whether Spark cannot give every part of these columns an id, so that readers must find them by name."""
+    return any(part.type.name in ("list", "map") for column in columns for part in column.walk())
+
+
+def name_mapping(columns: Iterable[Column]) -> NameMapping:
+    return tuple(_mapped(column) for column in columns)
+
+
+def _mapped(column: Column, name: str | None = None) -> MappedColumn:
+    # DuckDB calls the element of a list `list` here, whatever the file calls it.
+    below = tuple(_mapped(child, "list" if column.type.name == "list" else None) for child in column.children)
+    return MappedColumn(name or column.name, column.id, below)
+
+
+def _quoted(name: str) -> str:
+    doubled = name.replace("`", "``")
+    return f"`{doubled}`"

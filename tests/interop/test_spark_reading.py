@@ -1,0 +1,77 @@
+"""Lakes that the extension makes are read by Spark through us as the extension reads them, at every snapshot."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from dbt.adapters.ducklake.lake import Lake, Snapshot, Table
+from dbt.adapters.ducklake.lake.backends.duckdb import duckdb_type
+from dbt.adapters.ducklake.lake.names import quoted
+from dbt.adapters.ducklake.spark.scan import scan
+from dbt.adapters.ducklake.spark.storage import Storage
+from tests.conftest import PlaceOf
+from tests.interop.generated import Generator
+from tests.interop.test_reading import STEPS, Ours, Theirs, _differing
+from tests.judge import Judge
+from tests.places import KINDS
+
+FAST, ALL = 2, 30
+
+
+def seeds() -> list[object]:
+    return [
+        pytest.param(kind, seed, marks=[pytest.mark.slow] if seed >= FAST else [], id=f"{kind}-{seed}")
+        for seed in range(ALL)
+        for kind in KINDS
+        if seed < FAST or seed % len(KINDS) == KINDS.index(kind)
+    ]
+
+
+@pytest.mark.parametrize(("kind", "seed"), seeds())
+def test_every_snapshot_reads_as_the_extension_reads_it(
+    kind: str, seed: int, place_of: PlaceOf, spark: SparkSession
+) -> None:
+    place = place_of(kind)
+    place.options = {"data_inlining_row_limit": (0, 3, 10, 100)[seed % 4]}
+    with place.attached() as judge:
+        generator = Generator(seed, judge, kind)
+        try:
+            generator.run(STEPS)
+        except duckdb.FatalException:
+            Judge.forget()
+            raise
+    theirs = Theirs(place)
+    with place.connect() as lake:
+        ours = Ours(place, lake)
+        seen: set[str] = set()
+        found = [line for version in theirs.versions for line in _compared(spark, lake, ours, theirs, version, seen)]
+    assert not found, f"seed {seed} on {kind}:\n" + "\n".join(found) + "\nafter:\n" + ";\n".join(generator.ran)
+
+
+def _compared(spark: SparkSession, lake: Lake, ours: Ours, theirs: Theirs, version: int, seen: set[str]) -> list[str]:
+    found = []
+    for name, (snapshot, table) in ours.tables(version).items():
+        # Nothing new to read where neither the table nor its files changed since another snapshot.
+        reading = f"{name} {table.columns} {snapshot.files(table)}"
+        if theirs.tables[version][name] is None or reading in seen:
+            continue
+        seen.add(reading)
+        rows, expected = texts(ours.judge, table, read(spark, lake, snapshot, table)), theirs.tables[version][name][2]
+        if rows != expected:
+            found.append(f"snapshot {version}: {name}: {_differing(rows, expected)}")
+    return found
+
+
+def read(spark: SparkSession, lake: Lake, snapshot: Snapshot, table: Table) -> DataFrame:
+    return scan(spark, Storage(lake.data_path, {}), table, snapshot.files(table), snapshot.id)
+
+
+def texts(judge: Judge, table: Table, rows: DataFrame) -> list[tuple[str, ...]]:
+    """The rows as DuckDB's text of the values of its types."""
+    judge.connection.register("spark_rows", rows.toArrow())
+    shown = (f"CAST(CAST({quoted(column.name)} AS {duckdb_type(column)}) AS VARCHAR)" for column in table.columns)
+    found = judge.rows(f"SELECT {', '.join(shown)} FROM spark_rows")
+    judge.connection.unregister("spark_rows")
+    return sorted(found, key=repr)
