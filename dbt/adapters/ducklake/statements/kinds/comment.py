@@ -1,0 +1,55 @@
+"""COMMENT ON a table, a view or a column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dbt.adapters.ducklake.lake import View
+from dbt.adapters.ducklake.statements.errors import NotAllowed
+from dbt.adapters.ducklake.statements.outcome import Outcome
+from dbt.adapters.ducklake.statements.reader import Name, Reader
+from dbt.adapters.ducklake.statements.session import LakeSession
+from dbt.adapters.ducklake.statements.writing import writing
+
+
+@dataclass(frozen=True)
+class Comment:
+    """`column` is the last part of a column's name, None where the comment is on the whole."""
+
+    name: Name
+    text: str | None
+    column: str | None = None
+
+
+def read_comment(reader: Reader) -> Comment:
+    reader.expect("ON")
+    is_column = reader.accept("COLUMN")
+    if not is_column and not (reader.accept("TABLE") or reader.accept("VIEW")):
+        raise reader.unexpected("COMMENT ON takes TABLE, VIEW or COLUMN.")
+    name, column = reader.name(), None
+    if is_column:
+        if len(name.parts) < 2:
+            raise reader.unexpected("A column is named with its table: table.column.")
+        name, column = Name(name.parts[:-1], name.place), name.parts[-1]
+    reader.expect("IS")
+    text = None if reader.accept("NULL") else reader.string()
+    reader.finish()
+    return Comment(name, text, column)
+
+
+def run_comment(session: LakeSession, statement: Comment) -> Outcome:
+    name = session.whole(statement.name)
+    with writing(session, session.lake(name.lake)) as found:
+        transaction = found.transaction
+        is_view = isinstance(transaction.find(name.schema, name.name), View)
+        if statement.column is None:
+            comment = transaction.comment_on_view if is_view else transaction.comment_on_table
+            comment(name.schema, name.name, statement.text)
+        elif is_view:
+            raise NotAllowed(
+                f"comment on column {statement.column}", f"{name} is a view", "DuckLake keeps no comments on their "
+                "columns.", statement.name.place,
+            )  # fmt: skip
+        else:
+            transaction.comment_on_column(name.schema, name.name, (statement.column,), statement.text)
+    return Outcome("COMMENT", snapshot=found.snapshot)

@@ -1,0 +1,170 @@
+"""CREATE [OR REPLACE] TABLE, with a query or with columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from dbt.adapters.ducklake.lake import Column, Snapshot, SortField, Table, Transaction, View, fold
+from dbt.adapters.ducklake.spark.query import Rows, Spark, run_query
+from dbt.adapters.ducklake.spark.schema import columns_from
+from dbt.adapters.ducklake.spark.write import WriteSettings
+from dbt.adapters.ducklake.statements.clauses import read_partitioning, read_properties, read_sorting
+from dbt.adapters.ducklake.statements.errors import NotAllowed
+from dbt.adapters.ducklake.statements.outcome import Outcome, written
+from dbt.adapters.ducklake.statements.reader import Name, Reader
+from dbt.adapters.ducklake.statements.resolve import bound, reading
+from dbt.adapters.ducklake.statements.session import LakeSession
+from dbt.adapters.ducklake.statements.types import DeclaredColumn, read_column
+from dbt.adapters.ducklake.statements.writing import writing
+
+_CODE = "CREATE TABLE"
+
+
+@dataclass(frozen=True)
+class CreateTable:
+    """With a query, `columns` may name some of its columns, for a comment, a type or NOT NULL."""
+
+    name: Name
+    replace: bool = False
+    if_not_exists: bool = False
+    columns: tuple[DeclaredColumn, ...] = ()
+    partitioned_by: tuple[tuple[str, str], ...] = ()
+    sorted_by: tuple[SortField, ...] = ()
+    comment: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    query: str | None = None
+
+
+def read_create_table(reader: Reader, is_replace: bool) -> CreateTable:
+    if_not_exists = reader.accept("IF", "NOT", "EXISTS")
+    statement = CreateTable(reader.name(), is_replace, if_not_exists)
+    if reader.sees("(") and not reader.sees("(", "SELECT") and not reader.sees("(", "WITH"):
+        statement = replace(statement, columns=_columns(reader))
+    while not reader.is_done:
+        if reader.accept("AS") or reader.sees("SELECT") or reader.sees("WITH") or reader.sees("("):
+            return replace(statement, query=reader.rest())
+        statement = _clause(reader, statement)
+    if not statement.columns:
+        raise reader.unexpected("A table needs columns, or a query after AS.")
+    return statement
+
+
+def _columns(reader: Reader) -> tuple[DeclaredColumn, ...]:
+    found: list[DeclaredColumn] = []
+
+    def column_or_constraint() -> None:
+        if reader.word() in ("CONSTRAINT", "PRIMARY", "FOREIGN", "UNIQUE", "CHECK"):
+            # Stated, not enforced, as dbt tells the user of each.
+            reader.text_until(",", ")")
+        else:
+            found.append(read_column(reader, needs_type=False))
+
+    reader.in_parentheses(column_or_constraint)
+    return tuple(found)
+
+
+def _clause(reader: Reader, statement: CreateTable) -> CreateTable:
+    if reader.accept("USING"):
+        kind = reader.name_part()
+        if fold(kind) != "ducklake":
+            raise reader.unexpected("A table of a lake is USING ducklake, or says nothing.")
+        return statement
+    if reader.accept("PARTITIONED", "BY"):
+        return replace(statement, partitioned_by=read_partitioning(reader))
+    if reader.accept("SORTED", "BY"):
+        return replace(statement, sorted_by=read_sorting(reader))
+    if reader.accept("COMMENT"):
+        return replace(statement, comment=reader.string())
+    if reader.accept("TBLPROPERTIES") or reader.accept("OPTIONS"):
+        return replace(statement, options=read_properties(reader))
+    raise reader.unexpected(
+        "After the name come columns, PARTITIONED BY, SORTED BY, COMMENT, TBLPROPERTIES, and AS with a query."
+    )
+
+
+def run_create_table(session: LakeSession, statement: CreateTable) -> Outcome:
+    if statement.query is None:
+        return _create(session, statement, None, None, None)
+    with session.spark.job(f"{_CODE} {statement.name}") as spark:
+        with reading(session) as found:
+            base = found.of(session.whole(statement.name).lake)
+            if statement.if_not_exists and _is_there(base, session, statement):
+                return Outcome(_CODE)
+            sql = bound(found, spark, statement.query)
+        return _create(session, statement, spark, run_query(spark, sql), base)
+
+
+def create_from_rows(session: LakeSession, statement: CreateTable, spark: Spark, rows: Rows) -> Outcome:
+    """The same with rows that no SQL gave: a Python model's, a seed's."""
+    return _create(session, statement, spark, rows, None)
+
+
+def _create(
+    session: LakeSession, statement: CreateTable, spark: Spark | None, rows: Rows | None, base: Snapshot | None
+) -> Outcome:
+    name = session.whole(statement.name)
+    lake = session.lake(name.lake)
+    if rows is None and statement.if_not_exists and _is_there(lake.snapshot(), session, statement):
+        return Outcome(_CODE)
+    with writing(session, lake, base) as found:
+        table = _made(found.transaction, session, statement, _all_columns(statement, rows))
+        if rows is not None and spark is not None:
+            options = lake.options().with_values(statement.options)
+            found.add_rows(spark, rows, table, WriteSettings.of(options, table))
+    for key, value in statement.options.items():
+        lake.set_option(key, value, name.schema, name.name)
+    return written(_CODE, found.files, found.snapshot)
+
+
+def _is_there(snapshot: Snapshot, session: LakeSession, statement: CreateTable) -> bool:
+    name = session.whole(statement.name)
+    return snapshot.find(name.schema, name.name) is not None
+
+
+def _made(transaction: Transaction, session: LakeSession, statement: CreateTable, columns: Sequence[Column]) -> Table:
+    name = session.whole(statement.name)
+    if statement.replace:
+        if isinstance(transaction.find(name.schema, name.name), View):
+            transaction.drop_view(name.schema, name.name)
+        make = transaction.replace_table
+    else:
+        make = transaction.create_table
+    return make(name.schema, name.name, columns, statement.partitioned_by, statement.sorted_by, statement.comment)
+
+
+def _all_columns(statement: CreateTable, rows: Rows | None) -> Sequence[Column]:
+    """The columns of the query with what the statement says of them, or those that it declares."""
+    if rows is None:
+        untyped = [column.name for column in statement.columns if column.type is None]
+        if untyped:
+            raise NotAllowed(
+                f"create table {statement.name}", f"column {untyped[0]} has no type", "Write one after its name.",
+                statement.name.place,
+            )  # fmt: skip
+        return [declared.column for declared in statement.columns]
+    declared = {fold(column.name): column for column in statement.columns}
+    given = columns_from(rows.schema)
+    missing = [column.name for name, column in declared.items() if name not in {fold(g.name) for g in given}]
+    if missing:
+        there = ", ".join(column.name for column in given)
+        raise NotAllowed(
+            f"create table {statement.name}", f"its query has no column {missing[0]}", f"It has: {there}.",
+            statement.name.place,
+        )  # fmt: skip
+    return [_with_declared(column, declared.get(fold(column.name))) for column in given]
+
+
+def _with_declared(column: Column, declared: DeclaredColumn | None) -> Column:
+    if declared is None:
+        return column
+    shape = declared.type or column
+    return replace(
+        column,
+        name=declared.name,
+        type=shape.type,
+        children=shape.children,
+        nullable=declared.nullable,
+        comment=declared.comment,
+        default=declared.default or column.default,
+    )

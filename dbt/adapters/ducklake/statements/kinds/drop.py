@@ -1,0 +1,112 @@
+"""DROP TABLE, VIEW and SCHEMA; TRUNCATE; RENAME lives with ALTER."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dbt.adapters.ducklake.lake import Table, TableFiles, View, fold
+from dbt.adapters.ducklake.spark.query import forget
+from dbt.adapters.ducklake.statements.errors import NotAllowed
+from dbt.adapters.ducklake.statements.outcome import Outcome
+from dbt.adapters.ducklake.statements.reader import Name, Reader
+from dbt.adapters.ducklake.statements.session import LakeSession
+from dbt.adapters.ducklake.statements.writing import table_named, writing
+
+
+@dataclass(frozen=True)
+class Drop:
+    """`kind` is TABLE, VIEW or SCHEMA."""
+
+    kind: str
+    name: Name
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True)
+class Truncate:
+    name: Name
+
+
+def read_drop(reader: Reader) -> Drop:
+    reader.accept("TEMPORARY")
+    kind = next((word for word in ("TABLE", "VIEW", "SCHEMA", "DATABASE") if reader.accept(word)), None)
+    if kind is None:
+        raise reader.unexpected("DROP takes TABLE, VIEW or SCHEMA.")
+    if_exists = reader.accept("IF", "EXISTS")
+    name = reader.name()
+    cascade = reader.accept("CASCADE")
+    _ = reader.accept("RESTRICT") or reader.accept("PURGE")
+    reader.finish()
+    return Drop("SCHEMA" if kind == "DATABASE" else kind, name, if_exists, cascade)
+
+
+def read_truncate(reader: Reader) -> Truncate:
+    reader.accept("TABLE")
+    statement = Truncate(reader.name())
+    reader.finish()
+    return statement
+
+
+def run_drop(session: LakeSession, statement: Drop) -> Outcome:
+    code = f"DROP {statement.kind}"
+    if statement.kind == "SCHEMA":
+        return _drop_schema(session, statement)
+    if _is_temporary(session, statement.name):
+        forget(session.spark.session(), statement.name.parts[0])
+        session.temporary.discard(fold(statement.name.parts[0]))
+        return Outcome(code)
+    name = session.whole(statement.name)
+    lake = session.lake(name.lake)
+    with writing(session, lake) as found:
+        there = found.transaction.find(name.schema, name.name)
+        if there is None and statement.if_exists:
+            return Outcome(code)
+        if isinstance(there, Table if statement.kind == "VIEW" else View):
+            kind = "table" if isinstance(there, Table) else "view"
+            raise NotAllowed(code.lower(), f"{name} is a {kind}", f"Use DROP {kind.upper()}.", statement.name.place)
+        drop = found.transaction.drop_table if statement.kind == "TABLE" else found.transaction.drop_view
+        drop(name.schema, name.name)
+    return Outcome(code, snapshot=found.snapshot)
+
+
+def run_truncate(session: LakeSession, statement: Truncate) -> Outcome:
+    name = session.whole(statement.name)
+    lake = session.lake(name.lake)
+    with lake.reading() as base:
+        table = table_named(lake.transaction(base), name, "truncate", statement.name)
+        files = base.files(table)
+    with writing(session, lake, base) as found:
+        found.transaction.delete(table, [], [file.id for file in files.data_files])
+        found.transaction.end_inlined(table, files.inlined_rows)
+    return Outcome("TRUNCATE", rows_affected=row_count(files), snapshot=found.snapshot)
+
+
+def row_count(files: TableFiles) -> int:
+    """The rows of a table that are not deleted, by the counts that the metadata keep."""
+    deleted = sum(file.delete_file.delete_count for file in files.data_files if file.delete_file is not None)
+    inlined = sum(map(len, files.inlined_deletes.values()))
+    return sum(file.record_count for file in files.data_files) - deleted - inlined + len(files.inlined_rows)
+
+
+def _drop_schema(session: LakeSession, statement: Drop) -> Outcome:
+    lake_name, schema = schema_named(session, statement.name)
+    lake = session.lake(lake_name)
+    if statement.if_exists and lake.snapshot().find_schema(schema) is None:
+        return Outcome("DROP SCHEMA")
+    with writing(session, lake) as found:
+        found.transaction.drop_schema(schema, statement.cascade)
+    return Outcome("DROP SCHEMA", snapshot=found.snapshot)
+
+
+def schema_named(session: LakeSession, name: Name) -> tuple[str, str]:
+    """Lake and schema of a name of one or two parts."""
+    if len(name.parts) > 2:
+        raise NotAllowed("name a schema", f"{name} has {len(name.parts)} parts", "Give lake and schema.", name.place)
+    lake = name.parts[0] if len(name.parts) == 2 else session.lake_name
+    session.lake(lake, name.place)
+    return lake, name.parts[-1]
+
+
+def _is_temporary(session: LakeSession, name: Name) -> bool:
+    return len(name.parts) == 1 and fold(name.parts[0]) in session.temporary

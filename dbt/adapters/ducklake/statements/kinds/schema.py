@@ -1,0 +1,54 @@
+"""CREATE SCHEMA, and USE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dbt.adapters.ducklake.statements.kinds.drop import schema_named
+from dbt.adapters.ducklake.statements.outcome import Outcome
+from dbt.adapters.ducklake.statements.reader import Name, Reader
+from dbt.adapters.ducklake.statements.session import LakeSession
+from dbt.adapters.ducklake.statements.writing import writing
+
+_CODE = "CREATE SCHEMA"
+
+
+@dataclass(frozen=True)
+class CreateSchema:
+    name: Name
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class Use:
+    name: Name
+
+
+def read_create_schema(reader: Reader) -> CreateSchema:
+    if_not_exists = reader.accept("IF", "NOT", "EXISTS")
+    statement = CreateSchema(reader.name(), if_not_exists)
+    reader.finish()
+    return statement
+
+
+def read_use(reader: Reader) -> Use:
+    _ = reader.accept("SCHEMA") or reader.accept("DATABASE")
+    statement = Use(reader.name())
+    reader.finish()
+    return statement
+
+
+def run_create_schema(session: LakeSession, statement: CreateSchema) -> Outcome:
+    lake_name, schema = schema_named(session, statement.name)
+    lake = session.lake(lake_name)
+    if statement.if_not_exists and lake.snapshot().find_schema(schema) is not None:
+        return Outcome(_CODE)
+    with writing(session, lake) as found:
+        found.transaction.create_schema(schema)
+    return Outcome(_CODE, snapshot=found.snapshot)
+
+
+def run_use(session: LakeSession, statement: Use) -> Outcome:
+    lake_name, schema = schema_named(session, statement.name)
+    session.lake_name, session.schema = lake_name, session.lake(lake_name).snapshot().schema(schema).name
+    return Outcome("USE")

@@ -1,0 +1,26 @@
+"""SET and RESET of Spark's own settings, and what else is Spark's alone: it touches no lake."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dbt.adapters.ducklake.spark.query import run_query
+from dbt.adapters.ducklake.statements.outcome import Outcome
+from dbt.adapters.ducklake.statements.reader import Reader
+from dbt.adapters.ducklake.statements.session import LakeSession
+
+
+@dataclass(frozen=True)
+class SparkCommand:
+    code: str
+    sql: str
+
+
+def read_spark_command(reader: Reader, code: str) -> SparkCommand:
+    reader.rest()
+    return SparkCommand(code, reader.sql)
+
+
+def run_spark_command(session: LakeSession, statement: SparkCommand) -> Outcome:
+    with session.spark.job(statement.code) as spark:
+        return Outcome(statement.code, rows=run_query(spark, statement.sql))

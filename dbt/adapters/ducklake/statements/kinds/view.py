@@ -1,0 +1,149 @@
+"""CREATE VIEW: in the lake for all its readers, or temporary for this session alone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from dbt.adapters.ducklake.lake import Table, fold
+from dbt.adapters.ducklake.spark.query import query_columns, run_query, show_as
+from dbt.adapters.ducklake.statements.errors import NotAllowed
+from dbt.adapters.ducklake.statements.names import TableUse, names_in, place_in, quoted, replaced
+from dbt.adapters.ducklake.statements.outcome import Outcome
+from dbt.adapters.ducklake.statements.reader import Name, Reader
+from dbt.adapters.ducklake.statements.resolve import bound, reading
+from dbt.adapters.ducklake.statements.session import LakeSession
+from dbt.adapters.ducklake.statements.translate import SPARK_COLUMNS, SPARK_SQL, duckdb_query_of
+from dbt.adapters.ducklake.statements.writing import writing
+
+_CODE = "CREATE VIEW"
+
+
+@dataclass(frozen=True)
+class CreateView:
+    name: Name
+    query: str
+    replace: bool = False
+    temporary: bool = False
+    if_not_exists: bool = False
+    columns: tuple[tuple[str, str | None], ...] = ()
+    comment: str | None = None
+
+
+def read_create_view(reader: Reader, is_replace: bool, is_temporary: bool) -> CreateView:
+    if_not_exists = reader.accept("IF", "NOT", "EXISTS")
+    name = reader.name()
+    columns: tuple[tuple[str, str | None], ...] = ()
+    if reader.sees("("):
+
+        def column() -> tuple[str, str | None]:
+            own = reader.name_part()
+            return own, reader.string() if reader.accept("COMMENT") else None
+
+        columns = reader.in_parentheses(column)
+    comment = reader.string() if reader.accept("COMMENT") else None
+    reader.expect("AS")
+    return CreateView(name, reader.rest(), is_replace, is_temporary, if_not_exists, columns, comment)
+
+
+def run_create_view(session: LakeSession, statement: CreateView) -> Outcome:
+    return _temporary(session, statement) if statement.temporary else _in_lake(session, statement)
+
+
+def _temporary(session: LakeSession, statement: CreateView) -> Outcome:
+    if len(statement.name.parts) != 1:
+        raise NotAllowed(
+            f"create temporary view {statement.name}", "it belongs to no lake", "Name it by one word.",
+            statement.name.place,
+        )  # fmt: skip
+    with session.spark.job(f"{_CODE} {statement.name}") as spark:
+        with reading(session) as found:
+            rows = run_query(spark, bound(found, spark, statement.query))
+        if statement.columns:
+            rows = rows.toDF(*(name for name, _ in statement.columns))
+        show_as(rows, statement.name.parts[0])
+    session.temporary.add(fold(statement.name.parts[0]))
+    return Outcome(_CODE)
+
+
+def _in_lake(session: LakeSession, statement: CreateView) -> Outcome:
+    name = session.whole(statement.name)
+    lake = session.lake(name.lake)
+    if statement.if_not_exists and lake.snapshot().find(name.schema, name.name) is not None:
+        return Outcome(_CODE)
+    columns = _checked_columns(session, statement)
+    in_spark = _whole_names(session, statement)
+    in_duckdb = _for_duckdb(session, name.lake, in_spark)
+    if in_duckdb is None:
+        session.warn(f"View {name} is for Spark only: its SQL could not be translated to DuckDB's.")
+    with writing(session, lake) as found:
+        if statement.replace and isinstance(found.transaction.find(name.schema, name.name), Table):
+            found.transaction.drop_table(name.schema, name.name)
+        make = found.transaction.replace_view if statement.replace else found.transaction.create_view
+        aliases = [column for column, _ in statement.columns]
+        make(
+            name.schema, name.name, in_duckdb or in_spark, aliases, statement.comment,
+            dialect="duckdb" if in_duckdb else "spark",
+            tags=[(SPARK_SQL, in_spark), (SPARK_COLUMNS, json.dumps(columns))],
+        )  # fmt: skip
+    return Outcome(_CODE, snapshot=found.snapshot)
+
+
+def _checked_columns(session: LakeSession, statement: CreateView) -> list[tuple[str, str]]:
+    """The names and types of the view's columns, after Spark has looked at its query."""
+    with session.spark.job(f"{_CODE} {statement.name}") as spark:
+        with reading(session) as found:
+            sql = bound(found, spark, statement.query)
+        columns = query_columns(spark, sql)
+    named = [name for name, _ in statement.columns] or [name for name, _ in columns]
+    if len(named) != len(columns):
+        raise NotAllowed(
+            f"create view {statement.name}", f"it names {len(named)} columns and its query has {len(columns)}",
+            "Name them all or none.", statement.name.place,
+        )  # fmt: skip
+    return [(name, kind) for name, (_, kind) in zip(named, columns, strict=True)]
+
+
+def _whole_names(session: LakeSession, statement: CreateView) -> str:
+    """The query with every table's schema, so that it means the same to readers with another schema of their own.
+
+    The lake's own name is left out: others attach it under another.
+    """
+    names = names_in(statement.query)
+    home = session.whole(statement.name)
+    whole = {}
+    for use in names.tables:
+        if use.arguments is not None:
+            continue
+        _refuse_temporary(session, statement, use)
+        found = session.whole(use.name) if len(use.name.parts) < 3 else None
+        if found is not None:
+            parts = (found.schema, found.name) if fold(found.lake) == fold(home.lake) else (found.lake, *use.name.parts)
+            whole[use.start] = ".".join(map(quoted, parts)) + _travel_text(statement.query, use)
+        elif fold(use.name.parts[0]) == fold(home.lake):
+            whole[use.start] = ".".join(map(quoted, use.name.parts[1:])) + _travel_text(statement.query, use)
+    return replaced(statement.query, names, whole)
+
+
+def _travel_text(query: str, use: TableUse) -> str:
+    if use.travel is None:
+        return ""
+    kind = "VERSION" if use.travel.is_version else "TIMESTAMP"
+    return f" {kind} AS OF {use.travel.expression}"
+
+
+def _refuse_temporary(session: LakeSession, statement: CreateView, use: TableUse) -> None:
+    if len(use.name.parts) == 1 and fold(use.name.parts[0]) in session.temporary:
+        raise NotAllowed(
+            f"create view {statement.name}", f"{use.name} is a temporary view, which others do not see",
+            "Make it a view or table of the lake.", place_in(statement.query, use),
+        )  # fmt: skip
+
+
+def _for_duckdb(session: LakeSession, lake: str, in_spark: str) -> str | None:
+    own = {}
+    for use in names_in(in_spark).tables:
+        if use.arguments is not None or len(use.name.parts) != 2:
+            return None
+        own[use.start] = use.name.parts[0], use.name.parts[1]
+    return duckdb_query_of(in_spark, own)

@@ -1,0 +1,299 @@
+"""The names of tables in a query: where they stand in its text, and the text with others in their places.
+
+The query itself is not rewritten: Spark evaluates it letter for letter but for these names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokens import TokenType
+
+from dbt.adapters.ducklake.lake import fold
+from dbt.adapters.ducklake.statements.errors import NotUnderstood, Place
+from dbt.adapters.ducklake.statements.reader import Name, Reader, is_quoted, place_of
+
+# What may follow a table's name before its alias.
+_TIME_TRAVEL: tuple[tuple[str, ...], ...] = (
+    ("VERSION", "AS", "OF"),
+    ("SYSTEM_VERSION", "AS", "OF"),
+    ("TIMESTAMP", "AS", "OF"),
+    ("SYSTEM_TIME", "AS", "OF"),
+)
+_BEFORE_TABLE = frozenset({"FROM", "JOIN", "TABLE"})
+
+
+@dataclass(frozen=True)
+class Travel:
+    """`VERSION AS OF` or `TIMESTAMP AS OF`, and the expression after it."""
+
+    is_version: bool
+    expression: str
+
+
+@dataclass(frozen=True)
+class TableUse:
+    """A table, view or table function that a query names. `start` to `end` is the text that is replaced."""
+
+    name: Name
+    start: int
+    end: int
+    # Where an alias has to go if the query gives none, so that its columns can still be named by the table.
+    alias_at: int | None
+    travel: Travel | None = None
+    arguments: str | None = None
+
+    @property
+    def own_name(self) -> str:
+        return self.name.parts[-1]
+
+
+@dataclass(frozen=True)
+class ColumnUse:
+    """A column that is named with its table's schema: the text of the table's name before it."""
+
+    qualifier: Name
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class QueryNames:
+    tables: tuple[TableUse, ...]
+    columns: tuple[ColumnUse, ...]
+
+
+def names_in(sql: str) -> QueryNames:
+    """The tables that a query reads, CTEs excepted."""
+    reader = Reader(sql)
+    try:
+        parsed = sqlglot.parse_one(sql, dialect="spark")
+    except (SqlglotError, RecursionError):
+        return QueryNames(tuple(_by_tokens(reader)), ())
+    if parsed is None:
+        raise NotUnderstood("An empty query", "Write a SELECT.")
+    starts = {token.start: index for index, token in enumerate(reader.tokens)}
+    found: dict[int, TableUse] = {}
+    for table in parsed.find_all(exp.Table):
+        use = _table_use(reader, starts, table)
+        if use is not None:
+            found.setdefault(use.start, use)
+    for use in _after_table_keyword(reader):
+        found.setdefault(use.start, use)
+    columns = {use.start: use for use in _columns(parsed, starts)}
+    return QueryNames(
+        tuple(found[start] for start in sorted(found)), tuple(columns[start] for start in sorted(columns))
+    )
+
+
+def replaced(sql: str, names: QueryNames, views: Mapping[int, str]) -> str:
+    """The query's text with the view's name in place of each table's; `views` are by the start of the use."""
+    edits: list[tuple[int, int, str]] = []
+    aliases: list[tuple[tuple[str, ...], str]] = []
+    for use in names.tables:
+        view = views.get(use.start)
+        if view is None:
+            continue
+        edits.append((use.start, use.end, view))
+        aliases.append((_folded(use.name), quoted(use.own_name)))
+        if use.alias_at is not None:
+            edits.append((use.alias_at, use.alias_at, f" AS {quoted(use.own_name)}"))
+    for column in names.columns:
+        own = _folded(column.qualifier)
+        # A table may be named with less before it than its columns are, or with more.
+        alias = next((alias for name, alias in aliases if name[-len(own) :] == own[-len(name) :]), None)
+        if alias is not None:
+            edits.append((column.start, column.end, alias))
+    for start, end, text in sorted(edits, reverse=True):
+        sql = sql[:start] + text + sql[end:]
+    return sql
+
+
+def _folded(name: Name) -> tuple[str, ...]:
+    return tuple(map(fold, name.parts))
+
+
+def quoted(name: str) -> str:
+    doubled = name.replace("`", "``")
+    return f"`{doubled}`"
+
+
+def _table_use(reader: Reader, starts: Mapping[int, int], table: exp.Table) -> TableUse | None:
+    if isinstance(table.this, exp.Func):
+        return _function_use(reader, table)
+    identifiers = [part for part in table.parts if isinstance(part, exp.Identifier)]
+    if not identifiers or any("start" not in part.meta for part in identifiers):
+        return None
+    first = starts.get(min(part.meta["start"] for part in identifiers))
+    if first is None or _is_cte(table):
+        return None
+    # sqlglot gives the tables of its own making the place of what they stand for.
+    if fold(identifiers[-1].this) != fold(reader.tokens[starts[identifiers[-1].meta["start"]]].text):
+        return None
+    return _use_at(reader, first, has_alias=bool(table.alias))
+
+
+def _use_at(reader: Reader, first: int, has_alias: bool | None = None) -> TableUse:
+    """The use of a table whose name begins at a token; `has_alias` None: look."""
+    reader.at = first
+    name = reader.name()
+    start, end = reader.tokens[first].start, reader.tokens[reader.at - 1].end + 1
+    travel = _travel(reader)
+    end = reader.tokens[reader.at - 1].end + 1 if travel else end
+    _skip_sample(reader)
+    alias_at = reader.tokens[reader.at - 1].end + 1
+    if has_alias is None:
+        has_alias = _sees_alias(reader)
+    return TableUse(name, start, end, None if has_alias else alias_at, travel)
+
+
+def _function_use(reader: Reader, table: exp.Table) -> TableUse | None:
+    """A table function of DuckLake's own."""
+    name = table.this.name or table.this.sql_name()
+    if not fold(name).startswith("ducklake_"):
+        return None
+    for index, token in enumerate(reader.tokens):
+        is_call = fold(token.text) == fold(name) and index + 1 < len(reader.tokens)
+        if is_call and reader.tokens[index + 1].text == "(" and not is_quoted(token):
+            return _call_at(reader, index, bool(table.alias))
+    return None
+
+
+def _call_at(reader: Reader, index: int, has_alias: bool | None) -> TableUse:
+    reader.at = index + 2
+    name = Name((reader.tokens[index].text,), place_of(reader.sql, reader.tokens[index].start))
+    arguments = reader.text_until(")")
+    reader.expect(")")
+    end = reader.tokens[reader.at - 1].end + 1
+    if has_alias is None:
+        has_alias = _sees_alias(reader)
+    return TableUse(name, reader.tokens[index].start, end, None if has_alias else end, None, arguments)
+
+
+def _travel(reader: Reader) -> Travel | None:
+    reader.accept("FOR")
+    for words in _TIME_TRAVEL:
+        if reader.accept(*words):
+            return Travel("VERSION" in words[0], _primary(reader))
+    return None
+
+
+def _primary(reader: Reader) -> str:
+    """One value: a literal, with its type before it or not, a call, or anything in parentheses."""
+    start = reader.at
+    if reader.word() != "(":
+        is_typed = reader.word() in ("TIMESTAMP", "DATE")
+        reader.at += 1
+        if is_typed and not reader.is_done and is_quoted(reader.tokens[reader.at]):
+            reader.at += 1
+    if reader.accept("("):
+        reader.text_until(")")
+        reader.expect(")")
+    return reader.between(start, reader.at)
+
+
+def _skip_sample(reader: Reader) -> None:
+    if not reader.accept("TABLESAMPLE"):
+        return
+    for words in ((), ("REPEATABLE",)):
+        if reader.accept(*words, "("):
+            reader.text_until(")")
+            reader.expect(")")
+
+
+# Words after a table that begin a clause and are no alias.
+_NO_ALIAS = frozenset(
+    {"ON", "USING", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "UNION", "EXCEPT", "INTERSECT", "MINUS", "JOIN"}
+    | {"INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "LATERAL", "PIVOT", "UNPIVOT", "WINDOW", "CLUSTER"}
+    | {"DISTRIBUTE", "SORT", "SEMI", "ANTI", "SELECT", "OFFSET", "TABLESAMPLE", "QUALIFY"}
+)
+
+
+def _sees_alias(reader: Reader) -> bool:
+    if reader.is_done:
+        return False
+    token = reader.tokens[reader.at]
+    if token.token_type is TokenType.IDENTIFIER:
+        return True
+    word = reader.word().split(" ")[0]
+    return (word[:1].isalpha() or word[:1] == "_") and word not in _NO_ALIAS
+
+
+def _is_cte(table: exp.Table) -> bool:
+    """Whether a name of one part is that of a CTE which is visible where it stands."""
+    if table.db:
+        return False
+    name = fold(table.name)
+    child: exp.Expr = table
+    parent = table.parent
+    while parent is not None:
+        with_ = parent.args.get("with_")
+        if isinstance(with_, exp.With) and with_ is not child and _names(with_, None) & {name}:
+            return True
+        # A CTE sees those before it, and itself where it is recursive.
+        if isinstance(parent, exp.With) and isinstance(child, exp.CTE):
+            own = {fold(child.alias)} if parent.args.get("recursive") else set()
+            if name in _names(parent, child) | own:
+                return True
+        child, parent = parent, parent.parent
+    return False
+
+
+def _names(with_: exp.With, before: exp.Expr | None) -> set[str]:
+    found = set()
+    for cte in with_.expressions:
+        if cte is before:
+            break
+        found.add(fold(cte.alias))
+    return found
+
+
+def _columns(parsed: exp.Expr, starts: Mapping[int, int]) -> Iterator[ColumnUse]:
+    for column in parsed.find_all(exp.Column):
+        parts = [part for part in (column.args.get(key) for key in ("catalog", "db", "table")) if part is not None]
+        is_placed = all(isinstance(part, exp.Identifier) and "start" in part.meta for part in parts)
+        if len(parts) < 2 or not is_placed:
+            continue
+        place = min(part.meta["start"] for part in parts), max(part.meta["end"] for part in parts) + 1
+        yield ColumnUse(Name(tuple(part.this for part in parts)), *place)
+
+
+def _after_table_keyword(reader: Reader) -> Iterator[TableUse]:
+    """`TABLE t`, which is a query of its own and which sqlglot takes for a column."""
+    for index, token in enumerate(reader.tokens[:-1]):
+        before = reader.tokens[index - 1].text.upper() if index else ""
+        if token.text.upper() == "TABLE" and not is_quoted(token) and before in ("", "(", "UNION", "ALL", "AS", "|>"):
+            following = reader.tokens[index + 1]
+            if following.text[:1].isalpha() or is_quoted(following):
+                yield _use_at(reader, index + 1, has_alias=True)
+
+
+def _by_tokens(reader: Reader) -> Iterator[TableUse]:
+    """For a query that sqlglot cannot parse: dotted names in places where a table can stand.
+
+    The caller leaves alone what is no table of a lake; names of one part that a CTE of any depth has are left out.
+    """
+    ctes = {
+        fold(token.text)
+        for index, token in enumerate(reader.tokens[:-2])
+        if reader.tokens[index + 1].text.upper() == "AS" and reader.tokens[index + 2].text == "("
+    }
+    for index, token in enumerate(reader.tokens):
+        before = reader.tokens[index - 1].text.upper().split()[-1:] if index else []
+        if not before or before[0] not in _BEFORE_TABLE or token.text in ("(", ")", ","):
+            continue
+        is_call = index + 1 < len(reader.tokens) and reader.tokens[index + 1].text == "("
+        if is_call and fold(token.text).startswith("ducklake_"):
+            yield _call_at(reader, index, None)
+        elif not is_call and (token.token_type is TokenType.IDENTIFIER or token.text[:1].isalpha()):
+            use = _use_at(reader, index)
+            if len(use.name.parts) > 1 or fold(use.own_name) not in ctes:
+                yield use
+
+
+def place_in(sql: str, use: TableUse) -> Place:
+    return place_of(sql, use.start)

@@ -1,0 +1,183 @@
+"""A statement's words, read from left to right. What follows them as a query stays as it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar, NamedTuple, TypeVar
+
+from sqlglot import TokenError
+from sqlglot.dialects.spark import Spark
+from sqlglot.tokens import Token, TokenType
+
+from dbt.adapters.ducklake.statements.errors import NotUnderstood, Place
+
+T = TypeVar("T")
+
+
+class _Tokenizer(Spark.Tokenizer):
+    # sqlglot takes what follows SHOW and CALL for one word.
+    COMMANDS: ClassVar[set[TokenType]] = set()
+
+
+class _Dialect(Spark):
+    Tokenizer = _Tokenizer
+
+
+_STRINGS = frozenset({TokenType.STRING, TokenType.RAW_STRING})
+_OPENING = {"(": 1, ")": -1}
+
+
+class Name(NamedTuple):
+    """A name of one to three parts, as it was written."""
+
+    parts: tuple[str, ...]
+    place: Place | None = None
+
+    def __str__(self) -> str:
+        return ".".join(self.parts)
+
+
+class Reader:
+    def __init__(self, sql: str) -> None:
+        self.sql = sql
+        try:
+            self.tokens: Sequence[Token] = _Dialect().tokenize(sql)
+        except TokenError as error:
+            raise NotUnderstood("This text", f"It cannot be taken apart into words: {error}") from error
+        self.at = 0
+
+    @property
+    def is_done(self) -> bool:
+        return self.at >= len(self.tokens) or all(t.token_type is TokenType.SEMICOLON for t in self.tokens[self.at :])
+
+    @property
+    def place(self) -> Place:
+        token = self.tokens[min(self.at, len(self.tokens) - 1)] if self.tokens else None
+        return place_of(self.sql, token.start) if token else Place(1, 1)
+
+    def word(self, ahead: int = 0) -> str:
+        """A coming word in upper case; a quoted name or a string is no word."""
+        index = self.at + ahead
+        if index >= len(self.tokens) or is_quoted(self.tokens[index]):
+            return ""
+        return " ".join(self.tokens[index].text.upper().split())
+
+    def sees(self, *words: str) -> bool:
+        """Whether these words come next. Some that belong together are one token."""
+        return self._after(words) is not None
+
+    def accept(self, *words: str) -> bool:
+        after = self._after(words)
+        if after is None:
+            return False
+        self.at = after
+        return True
+
+    def expect(self, *words: str) -> None:
+        if not self.accept(*words):
+            raise self.unexpected(f"Here {' '.join(words)} should stand.")
+
+    def unexpected(self, expected: str) -> NotUnderstood:
+        found = "The end of the statement" if self.is_done else f"`{self.tokens[self.at].text}`"
+        return NotUnderstood(found, expected, self.place)
+
+    def name_part(self) -> str:
+        if self.is_done:
+            raise self.unexpected("Here a name should stand.")
+        token = self.tokens[self.at]
+        is_name = token.token_type is TokenType.IDENTIFIER or (token.text[:1].isalnum() or token.text[:1] == "_")
+        if not is_name or token.token_type in _STRINGS:
+            raise self.unexpected("Here a name should stand; quote it with backticks.")
+        self.at += 1
+        if token.token_type is TokenType.IDENTIFIER:
+            return str(token.text)
+        return self.sql[token.start : token.end + 1]
+
+    def name(self) -> Name:
+        place = self.place
+        parts = [self.name_part()]
+        while self.accept("."):
+            parts.append(self.name_part())
+        return Name(tuple(parts), place)
+
+    def string(self) -> str:
+        """A string literal; as in Spark, several in a row are one."""
+        if self.is_done or self.tokens[self.at].token_type not in _STRINGS:
+            raise self.unexpected("Here a string in quotes should stand.")
+        parts = []
+        while not self.is_done and self.tokens[self.at].token_type in _STRINGS:
+            parts.append(self.tokens[self.at].text)
+            self.at += 1
+        return "".join(parts)
+
+    def many(self, one: Callable[[], T]) -> tuple[T, ...]:
+        """One or more, with commas between."""
+        found = [one()]
+        while self.accept(","):
+            found.append(one())
+        return tuple(found)
+
+    def in_parentheses(self, one: Callable[[], T]) -> tuple[T, ...]:
+        self.expect("(")
+        found = self.many(one)
+        self.expect(")")
+        return found
+
+    def text_until(self, *words: str) -> str:
+        """The text up to one of the words at this depth of parentheses, or up to the end."""
+        start, depth = self.at, 0
+        while not self.is_done:
+            word = self.word()
+            if depth == 0 and (word in words or (word == ")" and ")" in words)):
+                break
+            depth += _OPENING.get(word, 0)
+            self.at += 1
+        return self.between(start, self.at)
+
+    def type_text(self, *words: str) -> str:
+        """The text of a type, up to one of the words outside of its parentheses and angles."""
+        start, depth = self.at, 0
+        while not self.is_done:
+            word = self.word()
+            if depth == 0 and word in words:
+                break
+            depth += word.count("(") + word.count("<") - word.count(")") - word.count(">")
+            self.at += 1
+        return self.between(start, self.at)
+
+    def rest(self) -> str:
+        """All that comes, as it was written, but for a semicolon at the end."""
+        start = self.at
+        self.at = len(self.tokens)
+        end = self.at
+        while end > start and self.tokens[end - 1].token_type is TokenType.SEMICOLON:
+            end -= 1
+        return self.between(start, end)
+
+    def between(self, first: int, after: int) -> str:
+        return "" if first >= after else self.sql[self.tokens[first].start : self.tokens[after - 1].end + 1]
+
+    def finish(self) -> None:
+        if not self.is_done:
+            raise self.unexpected("The statement should end here.")
+
+    def _after(self, words: Sequence[str]) -> int | None:
+        at = self.at
+        wanted = list(words)
+        while wanted:
+            if at >= len(self.tokens) or is_quoted(self.tokens[at]):
+                return None
+            found = self.tokens[at].text.upper().split() or [""]
+            if wanted[: len(found)] != found:
+                return None
+            wanted, at = wanted[len(found) :], at + 1
+        return at
+
+
+def is_quoted(token: Token) -> bool:
+    return token.token_type in _STRINGS or token.token_type is TokenType.IDENTIFIER
+
+
+def place_of(sql: str, start: int) -> Place:
+    before = sql[:start]
+    return Place(before.count("\n") + 1, start - (before.rfind("\n") + 1) + 1)

@@ -1,0 +1,146 @@
+"""The names in a query become tables and views of lakes, each lake at one snapshot, as temporary views of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from dbt.adapters.ducklake.lake import NotFound, Snapshot, Table, View, fold
+from dbt.adapters.ducklake.spark.query import Rows, Spark, one_value, run_query, show_as
+from dbt.adapters.ducklake.spark.scan import scan
+from dbt.adapters.ducklake.statements.errors import NameNotFound, NotAllowed
+from dbt.adapters.ducklake.statements.functions import rows_of_function
+from dbt.adapters.ducklake.statements.names import TableUse, Travel, names_in, place_in, quoted, replaced
+from dbt.adapters.ducklake.statements.reader import Name
+from dbt.adapters.ducklake.statements.session import LakeName, LakeSession
+from dbt.adapters.ducklake.statements.translate import spark_query_of
+
+# `parquet.`/path`` and its like are Spark's own, as are its global temporary views.
+_SPARKS_OWN = frozenset({"parquet", "csv", "json", "text", "orc", "avro", "delta", "binaryfile", "xml", "global_temp"})
+_DEEPEST = 64
+
+
+@dataclass
+class Reading:
+    """What one statement reads: each lake at the snapshot that it had when it was first asked for."""
+
+    session: LakeSession
+    snapshots: dict[str, Snapshot] = field(default_factory=dict)
+
+    def of(self, lake_name: str) -> Snapshot:
+        key = fold(lake_name)
+        if key not in self.snapshots:
+            self.snapshots[key] = self.session.lake(lake_name).snapshot()
+        return self.snapshots[key]
+
+
+@contextmanager
+def reading(session: LakeSession) -> Iterator[Reading]:
+    """Read what a statement needs of its lake's metadata in one go: a file is opened once."""
+    found = Reading(session)
+    with session.lake(session.lake_name).reading() as snapshot:
+        found.snapshots[fold(session.lake_name)] = snapshot
+        yield found
+
+
+def bound(found: Reading, spark: Spark, sql: str) -> str:
+    """The query's text with temporary views in place of the lakes' tables and views, which are made for it."""
+    return _bound(found, spark, sql, LakeName(found.session.lake_name, found.session.schema, ""), ())
+
+
+def _bound(found: Reading, spark: Spark, sql: str, home: LakeName, within: tuple[str, ...]) -> str:
+    names = names_in(sql)
+    views = {}
+    for use in names.tables:
+        view = _view_for(found, spark, sql, use, home, within)
+        if view is not None:
+            views[use.start] = quoted(view)
+    return replaced(sql, names, views)
+
+
+def _view_for(
+    found: Reading, spark: Spark, sql: str, use: TableUse, home: LakeName, within: tuple[str, ...]
+) -> str | None:
+    """The temporary view for a use, None where the name is Spark's own."""
+    if use.arguments is not None:
+        return _function_view(found, spark, sql, use)
+    name = _whole(found.session, use.name, home)
+    if name is None:
+        return None
+    try:
+        snapshot = _snapshot_of(found, spark, name, use.travel)
+        there = snapshot.find(name.schema, name.name)
+        if there is None:
+            snapshot.table(name.schema, name.name)
+    except NotFound as error:
+        raise NameNotFound(str(error), place_in(sql, use)) from error
+    assert there is not None
+    view = f"{name}@{snapshot.id}" if use.travel else str(name)
+    key = (snapshot.id, there.id, there.name)
+    if found.session.shown.get(view) != key:
+        show_as(_rows_of(found, spark, snapshot, there, name, within), view)
+        found.session.shown[view] = key
+    return view
+
+
+def _whole(session: LakeSession, name: Name, home: LakeName) -> LakeName | None:
+    parts = name.parts
+    if len(parts) == 1:
+        return None if fold(parts[0]) in session.temporary else LakeName(home.lake, home.schema, parts[0])
+    if len(parts) == 2:
+        if fold(parts[0]) in _SPARKS_OWN and session.lake(home.lake).snapshot().find_schema(parts[0]) is None:
+            return None
+        return LakeName(home.lake, *parts)
+    if len(parts) == 3 and session.find_lake(parts[0]) is not None:
+        return LakeName(*parts)
+    return None
+
+
+def _snapshot_of(found: Reading, spark: Spark, name: LakeName, travel: Travel | None) -> Snapshot:
+    if travel is None:
+        return found.of(name.lake)
+    lake = found.session.lake(name.lake)
+    if travel.is_version:
+        return lake.snapshot(version=_version(travel))
+    return lake.snapshot(time=_moment(spark, travel))
+
+
+def _version(travel: Travel) -> int:
+    text = travel.expression.strip("'\"")
+    if not text.isdecimal():
+        raise NotAllowed("read VERSION AS OF", f"{travel.expression} is no snapshot", "A snapshot is a whole number.")
+    return int(text)
+
+
+def _moment(spark: Spark, travel: Travel) -> datetime:
+    """The moment, evaluated as Spark does, in the session's time zone."""
+    micros = one_value(spark, f"SELECT unix_micros(CAST({travel.expression} AS TIMESTAMP))")
+    if not isinstance(micros, int):
+        raise NotAllowed("read TIMESTAMP AS OF", f"{travel.expression} is NULL", "Give a moment.")
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
+
+
+def _rows_of(
+    found: Reading, spark: Spark, snapshot: Snapshot, there: Table | View, name: LakeName, within: tuple[str, ...]
+) -> Rows:
+    if isinstance(there, View):
+        return _rows_of_view(found, spark, there, name, within)
+    storage = found.session.storage(found.session.lake(name.lake))
+    return scan(spark, storage, there, snapshot.files(there), snapshot.id)
+
+
+def _rows_of_view(found: Reading, spark: Spark, view: View, name: LakeName, within: tuple[str, ...]) -> Rows:
+    if str(name) in within or len(within) > _DEEPEST:
+        raise NotAllowed(f"read {name}", "the view reads itself", f"Through: {', '.join(within)}.")
+    sql = spark_query_of(view, name.lake)
+    home = LakeName(name.lake, view.schema.name, "")
+    return run_query(spark, _bound(found, spark, sql, home, (*within, str(name))))
+
+
+def _function_view(found: Reading, spark: Spark, sql: str, use: TableUse) -> str:
+    rows = rows_of_function(found, spark, sql, use)
+    view = f"{use.own_name}({use.arguments})"
+    show_as(rows, view)
+    return view

@@ -1,0 +1,48 @@
+"""One statement → one outcome. A write is one snapshot, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dbt.adapters.ducklake.statements.kinds.alter_table import AlterTable, run_alter
+from dbt.adapters.ducklake.statements.kinds.call import Call, run_call
+from dbt.adapters.ducklake.statements.kinds.comment import Comment, run_comment
+from dbt.adapters.ducklake.statements.kinds.create_table import CreateTable, run_create_table
+from dbt.adapters.ducklake.statements.kinds.describe import Describe, Show, run_describe, run_show
+from dbt.adapters.ducklake.statements.kinds.drop import Drop, Truncate, run_drop, run_truncate
+from dbt.adapters.ducklake.statements.kinds.insert import Insert, run_insert
+from dbt.adapters.ducklake.statements.kinds.query import Query, run_query_statement
+from dbt.adapters.ducklake.statements.kinds.schema import CreateSchema, Use, run_create_schema, run_use
+from dbt.adapters.ducklake.statements.kinds.setting import SparkCommand, run_spark_command
+from dbt.adapters.ducklake.statements.kinds.view import CreateView, run_create_view
+from dbt.adapters.ducklake.statements.outcome import Outcome
+from dbt.adapters.ducklake.statements.parse import parse
+from dbt.adapters.ducklake.statements.session import LakeSession
+
+_RUNNERS: dict[type, Callable[[LakeSession, Any], Outcome]] = {
+    Query: run_query_statement,
+    CreateTable: run_create_table,
+    CreateView: run_create_view,
+    CreateSchema: run_create_schema,
+    Use: run_use,
+    Insert: run_insert,
+    Drop: run_drop,
+    Truncate: run_truncate,
+    AlterTable: run_alter,
+    Comment: run_comment,
+    Describe: run_describe,
+    Show: run_show,
+    Call: run_call,
+    SparkCommand: run_spark_command,
+}
+
+
+def run(session: LakeSession, sql: str) -> Outcome:
+    """Run one statement.
+
+    A query's rows are not computed yet: whoever takes them runs the job. Errors are a StatementError, the lake's or
+    Spark's own.
+    """
+    statement = parse(sql)
+    return _RUNNERS[type(statement)](session, statement)

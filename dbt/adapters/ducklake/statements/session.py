@@ -1,0 +1,79 @@
+"""A thread's way to its lakes and to Spark: which names mean what, and what a statement may use while it runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from dbt.adapters.ducklake.lake import CommitMessage, Lake, fold
+from dbt.adapters.ducklake.spark.session import SparkHandle
+from dbt.adapters.ducklake.spark.storage import Storage
+from dbt.adapters.ducklake.statements.errors import NameNotFound, Place
+from dbt.adapters.ducklake.statements.reader import Name
+
+
+@dataclass(frozen=True)
+class LakeName:
+    """A name of a table or view, whole: in which lake, in which schema."""
+
+    lake: str
+    schema: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.lake}.{self.schema}.{self.name}"
+
+
+@dataclass
+class LakeSession:
+    """What a connection has: its lakes by name, Spark once it is asked for, and the message of its next commit.
+
+    It belongs to one thread, as its temporary views do.
+    """
+
+    lakes: Mapping[str, Lake]
+    lake_name: str
+    schema: str
+    spark: SparkHandle
+    # What commits say of where they come from, unless a statement says otherwise.
+    author: str | None = None
+    origin: Mapping[str, object] = field(default_factory=dict)
+    warn: Callable[[str], None] = lambda text: None
+    said: CommitMessage | None = None
+    # Temporary views that statements made: names of one part mean them before a lake's tables.
+    temporary: set[str] = field(default_factory=set)
+    # The lake views of this thread's Spark session, each with the snapshot that it shows.
+    shown: dict[str, object] = field(default_factory=dict)
+
+    def lake(self, name: str, place: Place | None = None) -> Lake:
+        found = self.find_lake(name)
+        if found is None:
+            there = ", ".join(self.lakes)
+            raise NameNotFound(f"There is no lake {name} in this profile. Attached are: {there}.", place)
+        return found
+
+    def find_lake(self, name: str) -> Lake | None:
+        return next((lake for known, lake in self.lakes.items() if fold(known) == fold(name)), None)
+
+    def whole(self, name: Name) -> LakeName:
+        """A name of one to three parts with the session's own lake and schema for those that it leaves out."""
+        if len(name.parts) > 3:
+            raise NameNotFound(f"{name} has {len(name.parts)} parts; a table has lake, schema and name.", name.place)
+        lake, schema, table = (self.lake_name, self.schema, *name.parts)[-3:] if len(name.parts) < 3 else name.parts
+        if len(name.parts) == 2:
+            lake, schema = self.lake_name, name.parts[0]
+        self.lake(lake, name.place)
+        return LakeName(lake, schema, table)
+
+    def storage(self, lake: Lake) -> Storage:
+        return Storage(lake.data_path, self.spark.settings.config)
+
+    def message(self, **facts: object) -> CommitMessage:
+        """What the next commit says: what CALL ducklake_set_commit_message gave, or where it comes from."""
+        if self.said is not None:
+            said, self.said = self.said, None
+            return said
+        extra = {key: value for key, value in {**self.origin, **facts}.items() if value is not None}
+        node = self.origin.get("node")
+        return CommitMessage(self.author, f"dbt: {node}" if node else None, json.dumps(extra) if extra else None)

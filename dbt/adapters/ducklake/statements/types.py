@@ -1,0 +1,112 @@
+"""Types and columns as a statement spells them, in Spark's SQL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from dbt.adapters.ducklake.lake import Column, ColumnType, Default, decimal
+from dbt.adapters.ducklake.statements.errors import NotUnderstood, Place
+from dbt.adapters.ducklake.statements.reader import Reader
+from dbt.adapters.ducklake.statements.translate import duckdb_expression_of
+
+_T = exp.DataType.Type
+_SCALARS = {
+    _T.BOOLEAN: "boolean", _T.TINYINT: "int8", _T.SMALLINT: "int16", _T.INT: "int32", _T.BIGINT: "int64",
+    _T.FLOAT: "float32", _T.DOUBLE: "float64", _T.TEXT: "varchar", _T.VARCHAR: "varchar", _T.CHAR: "varchar",
+    _T.BINARY: "blob", _T.VARBINARY: "blob", _T.DATE: "date", _T.TIMESTAMPTZ: "timestamptz",
+    _T.TIMESTAMPLTZ: "timestamptz", _T.TIMESTAMPNTZ: "timestamp", _T.UUID: "uuid", _T.JSON: "json",
+    _T.INT128: "int128",
+}  # fmt: skip
+_END_OF_TYPE = (",", ")", "NOT", "NULL", "COMMENT", "DEFAULT", "PRIMARY", "UNIQUE", "CHECK", "CONSTRAINT", "REFERENCES")
+
+
+@dataclass(frozen=True)
+class DeclaredColumn:
+    """A column as a statement declares it; what it leaves out is None."""
+
+    name: str
+    type: Column | None = None
+    nullable: bool = True
+    comment: str | None = None
+    default: Default | None = None
+
+    @property
+    def column(self) -> Column:
+        assert self.type is not None
+        return Column(
+            self.name, self.type.type, self.type.children, self.nullable, self.default or Default(), None, self.comment
+        )
+
+
+def read_type(text: str, place: Place) -> Column:
+    """A type, as a column without a name."""
+    try:
+        parsed = exp.DataType.build(text, dialect="spark")
+    except SqlglotError as error:
+        raise NotUnderstood(f"The type `{text}`", "Write a type of Spark's SQL.", place) from error
+    return _column("", parsed, text, place)
+
+
+def read_column(reader: Reader, needs_type: bool = True) -> DeclaredColumn:
+    """`name [type] [NOT NULL] [DEFAULT value] [COMMENT 'text']`, in any order after the type.
+
+    Other constraints are read and, as in dbt's contracts, not enforced.
+    """
+    name, place = reader.name_part(), reader.place
+    text = reader.type_text(*_END_OF_TYPE)
+    if needs_type and not text:
+        raise reader.unexpected("Here the column's type should stand.")
+    declared = DeclaredColumn(name, read_type(text, place) if text else None)
+    nullable, comment, default = True, None, None
+    while not reader.is_done and reader.word() not in (",", ")"):
+        if reader.accept("NOT", "NULL"):
+            nullable = False
+        elif reader.accept("COMMENT"):
+            comment = reader.string()
+        elif reader.accept("DEFAULT"):
+            default = read_default(reader.text_until(*_END_OF_TYPE))
+        elif reader.accept("NULL") or reader.accept("PRIMARY", "KEY") or reader.accept("UNIQUE"):
+            pass
+        elif reader.accept("CHECK"):
+            reader.expect("(")
+            reader.text_until(")")
+            reader.expect(")")
+        else:
+            raise reader.unexpected("A column has a type, NOT NULL, DEFAULT and COMMENT.")
+    return DeclaredColumn(name, declared.type, nullable, comment, default)
+
+
+def read_default(text: str) -> Default:
+    """A default; a plain value is kept as such, anything else as an expression in DuckDB's SQL."""
+    reader = Reader(text)
+    if reader.word() == "NULL":
+        return Default()
+    is_single = len(reader.tokens) == 1 or (len(reader.tokens) == 2 and reader.word() in ("-", "+"))
+    if is_single and reader.tokens[-1].token_type.name in ("NUMBER", "STRING"):
+        value = reader.tokens[-1].text
+        return Default(f"-{value}" if reader.word() == "-" else value, "literal")
+    return Default(duckdb_expression_of(text), "expression")
+
+
+def _column(name: str, kind: exp.DataType, text: str, place: Place) -> Column:
+    expressions = kind.expressions
+    if kind.this is _T.STRUCT:
+        fields = [field for field in expressions if isinstance(field, exp.ColumnDef)]
+        children = tuple(_column(field.name, field.args["kind"], text, place) for field in fields)
+        if children and len(fields) == len(expressions):
+            return Column(name, ColumnType("struct"), children)
+    elif kind.this in (_T.ARRAY, _T.LIST) and len(expressions) == 1:
+        return Column(name, ColumnType("list"), (_column("element", expressions[0], text, place),))
+    elif kind.this is _T.MAP and len(expressions) == 2:
+        key, held = expressions
+        return Column(name, ColumnType("map"), (_column("key", key, text, place), _column("value", held, text, place)))
+    elif kind.this is _T.DECIMAL:
+        numbers = [int(part.name) for part in expressions]
+        precision, scale = (*numbers, 0) if len(numbers) == 1 else (numbers or (10, 0))
+        return Column(name, decimal(precision, scale))
+    elif kind.this in _SCALARS:
+        return Column(name, ColumnType(_SCALARS[kind.this]))
+    raise NotUnderstood(f"The type `{text}`", "DuckLake has no type for it.", place)

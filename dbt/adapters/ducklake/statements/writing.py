@@ -1,0 +1,74 @@
+"""One statement's transaction: rows become files, and files with all other changes one snapshot, or nothing is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from dbt.adapters.ducklake.lake import (
+    CommitOutcomeUnknown,
+    FileToAdd,
+    Lake,
+    Snapshot,
+    SnapshotId,
+    SortField,
+    Table,
+    Transaction,
+    View,
+)
+from dbt.adapters.ducklake.spark.query import Rows, Spark, sort_keys
+from dbt.adapters.ducklake.spark.write import WriteSettings, remove_files, write_rows
+from dbt.adapters.ducklake.statements.errors import NotAllowed
+from dbt.adapters.ducklake.statements.reader import Name
+from dbt.adapters.ducklake.statements.session import LakeName, LakeSession
+from dbt.adapters.ducklake.statements.translate import spark_expression_of
+
+
+class Writing:
+    """A transaction on one lake, and the files that were written for it."""
+
+    def __init__(self, session: LakeSession, lake: Lake, base: Snapshot | None = None) -> None:
+        self.session, self.lake = session, lake
+        self.transaction: Transaction = lake.transaction(base)
+        self.files: list[FileToAdd] = []
+        self.snapshot: SnapshotId | None = None
+
+    def add_rows(self, spark: Spark, rows: Rows, table: Table, settings: WriteSettings) -> None:
+        """Write rows, in the order of the table's columns, and record them as new."""
+        storage = self.session.storage(self.lake)
+        keys = sort_keys(sorted_by(table.sort))
+        files = write_rows(spark, storage, rows, table, settings, keys)
+        self.files += files
+        self.transaction.append(table, files)
+
+
+@contextmanager
+def writing(session: LakeSession, lake: Lake, base: Snapshot | None = None) -> Iterator[Writing]:
+    """A transaction that commits at the end of the block.
+
+    After an error nothing is left of it; only where the outcome of the commit is unknown, its files stay.
+    """
+    found = Writing(session, lake, base)
+    try:
+        yield found
+        rows = sum(file.record_count for file in found.files)
+        said = session.message(rows=rows if found.files else None, files=len(found.files) or None)
+        found.transaction.say(said.author, said.message, said.extra_info)
+        found.snapshot = found.transaction.commit()
+    except CommitOutcomeUnknown:
+        raise
+    except BaseException:
+        remove_files(session.storage(lake), found.files)
+        raise
+
+
+def table_named(transaction: Transaction, name: LakeName, asked: str, written: Name) -> Table:
+    """The table of that name; of a view it is said that it is one."""
+    if isinstance(transaction.find(name.schema, name.name), View):
+        raise NotAllowed(asked, f"{name} is a view", "Name a table.", written.place)
+    return transaction.table(name.schema, name.name)
+
+
+def sorted_by(fields: Sequence[SortField]) -> list[tuple[str, bool, bool]]:
+    """Sort keys as (Spark expression, descending, NULLs first)."""
+    return [(spark_expression_of(field.expression), field.descending, field.nulls_first) for field in fields]
