@@ -1,0 +1,257 @@
+"""DuckLakeAdapter: what dbt may count on, and short methods that call a room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.base import BaseRelation, ConstraintSupport, available
+from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
+from dbt.adapters.contracts.connection import AdapterResponse
+from dbt.adapters.contracts.relation import RelationType
+from dbt.adapters.sql import SQLAdapter
+from dbt_common.contracts.constraints import ConstraintType
+
+from dbt.adapters.ducklake import metadata
+from dbt.adapters.ducklake.column import DuckLakeColumn
+from dbt.adapters.ducklake.connections import DuckLakeConnectionManager
+from dbt.adapters.ducklake.errors import OURS, as_dbt
+from dbt.adapters.ducklake.lake import Lake
+from dbt.adapters.ducklake.model_config import ModelConfig
+from dbt.adapters.ducklake.python_models import run_python_model
+from dbt.adapters.ducklake.relation import DuckLakeRelation
+from dbt.adapters.ducklake.seeds import load_seed
+from dbt.adapters.ducklake.statements.kinds.alter_table import AlterTable, RenameTo, run_alter
+from dbt.adapters.ducklake.statements.kinds.drop import Drop, Truncate, run_drop, run_truncate
+from dbt.adapters.ducklake.statements.kinds.schema import CreateSchema, run_create_schema
+from dbt.adapters.ducklake.statements.outcome import Outcome
+from dbt.adapters.ducklake.statements.reader import Name
+from dbt.adapters.ducklake.statements.session import LakeSession
+
+if TYPE_CHECKING:
+    import agate
+
+_NOT_NULL_ONLY = dict.fromkeys(ConstraintType, ConstraintSupport.NOT_ENFORCED) | {
+    ConstraintType.not_null: ConstraintSupport.ENFORCED
+}
+
+
+class DuckLakeAdapter(SQLAdapter):
+    Relation = DuckLakeRelation
+    Column = DuckLakeColumn
+    ConnectionManager = DuckLakeConnectionManager
+    connections: DuckLakeConnectionManager
+    CONSTRAINT_SUPPORT = _NOT_NULL_ONLY
+    _capabilities = CapabilityDict(
+        {
+            Capability.SchemaMetadataByRelations: CapabilitySupport(support=Support.Full),
+            Capability.TableLastModifiedMetadata: CapabilitySupport(support=Support.Full),
+            Capability.TableLastModifiedMetadataBatch: CapabilitySupport(support=Support.Full),
+        }
+    )
+
+    @classmethod
+    def date_function(cls) -> str:
+        return "current_timestamp()"
+
+    @classmethod
+    def is_cancelable(cls) -> bool:
+        return True
+
+    @classmethod
+    def quote(cls, identifier: str) -> str:
+        doubled = identifier.replace("`", "``")
+        return f"`{doubled}`"
+
+    # Schemas and relations, of the metadata alone.
+
+    def list_schemas(self, database: str) -> list[str]:
+        return metadata.schema_names(self._lake(database))
+
+    @available.parse(lambda *a, **k: False)
+    def check_schema_exists(self, database: str, schema: str) -> bool:
+        return self._lake(database).snapshot().find_schema(schema) is not None
+
+    def create_schema(self, relation: BaseRelation) -> None:
+        with self._session() as session:
+            run_create_schema(session, CreateSchema(_schema_name(relation), if_not_exists=True))
+
+    def drop_schema(self, relation: BaseRelation) -> None:
+        with self._session() as session:
+            run_drop(session, Drop("SCHEMA", _schema_name(relation), if_exists=True, cascade=True))
+        self.cache.drop_schema(relation.database, relation.schema)
+
+    @available.parse_none
+    def drop_relation(self, relation: BaseRelation) -> None:
+        self.cache_dropped(relation)
+        kind = "VIEW" if relation.type == RelationType.View else "TABLE"
+        with self._session() as session:
+            run_drop(session, Drop(kind, _name(relation), if_exists=True))
+
+    @available.parse_none
+    def truncate_relation(self, relation: BaseRelation) -> None:
+        with self._session() as session:
+            run_truncate(session, Truncate(_name(relation)))
+
+    @available.parse_none
+    def rename_relation(self, from_relation: BaseRelation, to_relation: BaseRelation) -> None:
+        self.cache_renamed(from_relation, to_relation)
+        with self._session() as session:
+            run_alter(session, AlterTable(_name(from_relation), RenameTo(_name(to_relation))))
+
+    def list_relations_without_caching(self, schema_relation: BaseRelation) -> list[BaseRelation]:
+        lake = self._lake(schema_relation.database)
+        return [
+            self.Relation.create(
+                database=schema_relation.database,
+                schema=found.schema,
+                identifier=found.name,
+                type=RelationType.View if found.is_view else RelationType.Table,
+            )
+            for found in metadata.relations_in(lake, str(schema_relation.schema))
+        ]
+
+    @available.parse_list
+    def get_columns_in_relation(self, relation: BaseRelation) -> list[DuckLakeColumn]:
+        with self._session() as session:
+            found = metadata.columns_of(session, _name(relation).parts)
+        return [self.Column(column.name, column.type) for column in found]
+
+    # Docs and freshness, of the metadata alone.
+
+    def get_catalog(
+        self, relation_configs: Iterable[Any], used_schemas: frozenset[tuple[str, str]]
+    ) -> tuple[agate.Table, list[Exception]]:
+        wanted = [(info.database, schema, None) for info, schemas in self._get_catalog_schemas(relation_configs).items()
+                  for schema in schemas if schema is not None]  # fmt: skip
+        return self._catalog(wanted), []
+
+    def get_catalog_by_relations(
+        self, used_schemas: frozenset[tuple[str, str]], relations: set[BaseRelation]
+    ) -> tuple[agate.Table, list[Exception]]:
+        return self._catalog([(one.database, str(one.schema), one.identifier) for one in relations]), []
+
+    def _catalog(self, wanted: Sequence[tuple[str | None, str, str | None]]) -> agate.Table:
+        from dbt_common.clients.agate_helper import table_from_rows
+
+        by_lake: dict[str, list[tuple[str, str | None]]] = {}
+        for database, schema, identifier in wanted:
+            by_lake.setdefault(database or self.config.credentials.database, []).append((schema, identifier))
+        rows = [
+            row
+            for database, names in by_lake.items()
+            for row in metadata.catalog_rows(self._lake(database), database, names)
+        ]
+        texts = [name for name in metadata.CATALOG_COLUMNS if not name.startswith("stats:") and name != "column_index"]
+        return table_from_rows(rows, metadata.CATALOG_COLUMNS, text_only_columns=texts)
+
+    def calculate_freshness_from_metadata_batch(
+        self, sources: list[BaseRelation], macro_resolver: Any = None
+    ) -> tuple[list[AdapterResponse | None], dict[BaseRelation, Any]]:
+        now = datetime.now(UTC)
+        found = {}
+        for source in sources:
+            with self._translated():
+                lake = self._lake(source.database)
+                changed = metadata.last_data_change(lake, str(source.schema), str(source.identifier))
+            found[source] = self._create_freshness_response(changed, now)
+        return [], found
+
+    # What macros ask for.
+
+    @available.parse(lambda *a, **k: "")
+    def table_clauses(self, model: Mapping[str, Any]) -> str:
+        """The clauses of CREATE TABLE that a model's settings come to."""
+        return ModelConfig.of(model).table_clauses()
+
+    @available.parse(lambda *a, **k: "")
+    def view_clauses(self, model: Mapping[str, Any]) -> str:
+        return ModelConfig.of(model).view_clauses()
+
+    @available.parse_none
+    def load_seed(self, relation: BaseRelation, rows: agate.Table, model: Mapping[str, Any]) -> AdapterResponse:
+        with self._session() as session:
+            return self._response(load_seed(session, str(relation), rows, model))
+
+    def submit_python_job(self, parsed_model: dict[str, Any], compiled_code: str) -> AdapterResponse:
+        relation = self.Relation.create(
+            database=parsed_model["database"], schema=parsed_model["schema"], identifier=parsed_model["alias"]
+        )
+        with self._session() as session:
+            return self._response(run_python_model(session, str(relation), parsed_model, compiled_code))
+
+    def valid_incremental_strategies(self) -> list[str]:
+        return []
+
+    def debug_query(self) -> None:
+        self.execute("select 1 as id")
+
+    # Types of a seed's columns.
+
+    @classmethod
+    def convert_text_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        return "string"
+
+    @classmethod
+    def convert_number_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        import agate
+
+        return "double" if agate_table.aggregate(agate.MaxPrecision(col_idx)) else "bigint"
+
+    @classmethod
+    def convert_integer_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        return "bigint"
+
+    @classmethod
+    def convert_boolean_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        return "boolean"
+
+    @classmethod
+    def convert_datetime_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        return "timestamp"
+
+    @classmethod
+    def convert_date_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        return "date"
+
+    @classmethod
+    def convert_time_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        return "string"
+
+    @contextmanager
+    def _session(self) -> Iterator[LakeSession]:
+        with self._translated():
+            yield self.connections.handle_for_node().session
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except OURS as error:
+            raise as_dbt(error) from error
+
+    def _lake(self, database: str | None) -> Lake:
+        # dbt quotes the databases whose schemas it lists.
+        name = (database or "").strip("`").replace("``", "`")
+        with self._session() as session:
+            return session.lake(name or session.lake_name)
+
+    def _response(self, outcome: Outcome) -> AdapterResponse:
+        return self.connections.response_of(outcome)
+
+
+def _name(relation: BaseRelation) -> Name:
+    """The parts of a relation that it is rendered with: a temporary view has only its own name."""
+    policy = relation.include_policy
+    parts = (
+        relation.database if policy.database else None,
+        relation.schema if policy.schema else None,
+        relation.identifier,
+    )
+    return Name(tuple(part for part in parts if part))
+
+
+def _schema_name(relation: BaseRelation) -> Name:
+    return Name(tuple(part for part in (relation.database, relation.schema) if part))

@@ -1,0 +1,24 @@
+"""A relation: lake, schema and name, each in backticks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dbt.adapters.base.relation import BaseRelation
+from dbt.adapters.contracts.relation import RelationType
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DuckLakeRelation(BaseRelation):
+    quote_character: str = "`"
+    # What a rebuild replaces within one snapshot, whatever kind it was before.
+    replaceable_relations: frozenset[RelationType] = field(
+        default_factory=lambda: frozenset({RelationType.Table, RelationType.View})
+    )
+    renameable_relations: frozenset[RelationType] = field(
+        default_factory=lambda: frozenset({RelationType.Table, RelationType.View})
+    )
+
+    def quoted(self, identifier: str) -> str:
+        doubled = identifier.replace("`", "``")
+        return f"`{doubled}`"

@@ -1,0 +1,95 @@
+"""A seed: dbt's table of a CSV file becomes a lake's, in one snapshot and without a detour through SQL text."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from dbt_common.clients.agate_helper import Integer
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.ducklake.lake import Column, ColumnType, fold
+from dbt.adapters.ducklake.model_config import ModelConfig
+from dbt.adapters.ducklake.spark.local_rows import dataframe_of
+from dbt.adapters.ducklake.statements.errors import StatementError
+from dbt.adapters.ducklake.statements.kinds.create_table import create_from_rows, read_create_table
+from dbt.adapters.ducklake.statements.names import quoted
+from dbt.adapters.ducklake.statements.outcome import Outcome
+from dbt.adapters.ducklake.statements.reader import Reader
+from dbt.adapters.ducklake.statements.session import LakeSession
+from dbt.adapters.ducklake.statements.types import read_column
+
+if TYPE_CHECKING:
+    import agate
+
+_EPOCH = dt.date(1970, 1, 1)
+
+
+def load_seed(session: LakeSession, relation: str, rows: agate.Table, model: Mapping[str, Any]) -> Outcome:
+    """Make or replace the table of a seed. Its types are those of `column_types`, and else of what the file holds."""
+    columns = [_column(rows, place) for place in range(len(rows.column_names))]
+    declared = _declared(rows, (model.get("config") or {}).get("column_types") or {})
+    clauses = ModelConfig.of({**model, "columns": {}}).table_clauses()
+    text = f"{relation} ({', '.join(declared)}) {clauses}" if declared else f"{relation} {clauses} AS SELECT"
+    statement = read_create_table(Reader(text), is_replace=True)
+    with session.spark.job(f"seed {relation}") as spark:
+        values = ([_value(column, cell) for column, cell in zip(columns, row, strict=True)] for row in rows.rows)
+        return create_from_rows(session, statement, spark, dataframe_of(spark, columns, values))
+
+
+def _declared(rows: agate.Table, column_types: Mapping[str, str]) -> list[str]:
+    by_name = {fold(name): name for name in rows.column_names}
+    found = []
+    for name, kind in column_types.items():
+        if fold(name) not in by_name:
+            there = ", ".join(rows.column_names)
+            raise DbtRuntimeError(f"`column_types` has {name}, and the seed has no such column. It has: {there}.")
+        text = f"{quoted(by_name[fold(name)])} {kind}"
+        try:
+            read_column(Reader(text))
+        except StatementError as error:
+            raise DbtRuntimeError(f"`column_types` says {name} is {kind}. {error.text}") from error
+        found.append(text)
+    return found
+
+
+def _column(rows: agate.Table, place: int) -> Column:
+    return Column(rows.column_names[place], ColumnType(type_of(rows, place)))
+
+
+def type_of(rows: agate.Table, place: int) -> str:
+    """The lake type of what agate found in a column."""
+    import agate
+
+    kind = rows.column_types[place]
+    if isinstance(kind, Integer):
+        return "int64"
+    if isinstance(kind, agate.Number):
+        return "float64" if rows.aggregate(agate.MaxPrecision(place)) else "int64"
+    if isinstance(kind, agate.Boolean):
+        return "boolean"
+    if isinstance(kind, agate.DateTime):
+        return "timestamptz"
+    return "date" if isinstance(kind, agate.Date) else "varchar"
+
+
+def _value(column: Column, cell: Any) -> Any:
+    """A cell as a lake value."""
+    if cell is None:
+        return None
+    name = column.type.name
+    if name == "varchar":
+        return str(cell)
+    if name == "int64":
+        return int(cell)
+    if name == "float64":
+        return float(cell) if isinstance(cell, Decimal | int) else cell
+    if name == "date":
+        return (cell - _EPOCH).days
+    if name == "timestamptz":
+        moment = cell if cell.tzinfo else cell.replace(tzinfo=dt.UTC)
+        since = moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+        return (since.days * 86400 + since.seconds) * 10**6 + since.microseconds
+    return cell

@@ -1,0 +1,14 @@
+{% materialization table, adapter='ducklake', supported_languages=['sql', 'python'] %}
+  {%- set target_relation = this.incorporate(type='table') -%}
+
+  {{ run_hooks(pre_hooks) }}
+
+  {%- call statement('main', language=model['language']) -%}
+    {{ create_table_as(False, target_relation, compiled_code, model['language']) }}
+  {%- endcall -%}
+
+  {% do apply_grants(target_relation, config.get('grants'), should_revoke=false) %}
+  {{ run_hooks(post_hooks) }}
+
+  {{ return({'relations': [target_relation]}) }}
+{% endmaterialization %}

@@ -1,0 +1,16 @@
+{#- One statement, one snapshot: whatever stood under the name is replaced when the new rows are there. -#}
+{% macro ducklake__create_table_as(temporary, relation, compiled_code, language='sql') -%}
+  {%- if language == 'python' %}
+{{ compiled_code }}
+  {%- elif temporary -%}
+    create or replace temporary view {{ relation }} as
+    {{ compiled_code }}
+  {%- else -%}
+    {%- if config.get('contract').enforced -%}
+      {{ get_assert_columns_equivalent(compiled_code) }}
+      {%- set compiled_code = get_select_subquery(compiled_code) -%}
+    {%- endif -%}
+    create or replace table {{ relation }} {{ adapter.table_clauses(model) }} as
+    {{ compiled_code }}
+  {%- endif -%}
+{%- endmacro %}

@@ -1,0 +1,1 @@
+select * from {{ ref('orders') }} where ordered_at < timestamp'2026-02-01'
