@@ -5,10 +5,19 @@ READY := $(VENV)/ready
 export PIP_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help check test test-all bench format constraints clean
+.PHONY: help demo java check test test-all bench format constraints clean
 
 help:  ## What there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+demo: java $(READY)  ## Build the shop of integration_project on a lake of its own, and show what DuckDB reads there
+	@rm -rf integration_project/shop.ducklake*
+	cd integration_project && SHOP_LAKE=$(CURDIR)/integration_project/shop.ducklake ../$(BIN)/dbt build --profiles-dir .
+	@$(BIN)/python integration_project/show.py
+
+java:
+	@test -x "$${JAVA_HOME:-/nonexistent}/bin/java" || command -v java >/dev/null || { \
+		echo "Java is missing: install 17 or newer (Debian, Ubuntu: apt-get install openjdk-17-jre-headless)."; exit 1; }
 
 check: $(READY)  ## Format, lint, types and unit tests: before every commit
 	$(BIN)/ruff format --check .
@@ -16,11 +25,17 @@ check: $(READY)  ## Format, lint, types and unit tests: before every commit
 	$(BIN)/mypy
 	$(BIN)/pytest tests/unit -q
 
-test: $(READY)  ## All tests but the slow ones, on DuckDB files, SQLite and a PostgreSQL that is started for them
-	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
+# dbt's suites share a project within a class, so a class stays with one worker.
+SUITES := tests/functional/adapter -n 2 --dist loadscope
 
-test-all: $(READY)  ## Every test, as CI runs them
-	$(BIN)/pytest -n 2 --dist worksteal
+test: java $(READY)  ## All tests but the slow ones, on DuckDB files, SQLite and a PostgreSQL that is started for them
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow" --ignore tests/functional/adapter
+	$(BIN)/pytest $(SUITES)
+
+test-all: java $(READY)  ## Every test, as CI runs them; dbt's suites on PostgreSQL too
+	$(BIN)/pytest -n 2 --dist worksteal --ignore tests/functional/adapter
+	$(BIN)/pytest $(SUITES)
+	DBT_DUCKLAKE_TEST_LAKE=postgres $(BIN)/pytest $(SUITES)
 
 bench: $(READY)  ## Ours and DuckDB's extension side by side
 	$(BIN)/python -m tests.bench
@@ -38,5 +53,6 @@ clean:  ## Remove the environment and caches
 $(READY): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "Python is missing: install Python 3.11 or newer."; exit 1; }
 	@test -x $(BIN)/python || { echo "Making the environment in $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
+	@echo "Installing what constraints.txt pins; this takes a minute or two the first time ..."
 	$(BIN)/pip install --quiet --progress-bar off -e '.[dev]'
 	@touch $@

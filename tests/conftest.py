@@ -78,5 +78,5 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
 
 def spark_settings(tmp_path_factory: pytest.TempPathFactory) -> SparkSettings:
     log = tmp_path_factory.getbasetemp() / "spark.log"
-    config = {"spark.sql.shuffle.partitions": "2", "spark.sql.warehouse.dir": str(log.parent / "warehouse")}
+    config = {"spark.sql.shuffle.partitions": "2"}
     return SparkSettings(master="local[2]", config=config, log_file=str(log))

@@ -56,7 +56,7 @@ class DuckLakeConnectionManager(SQLConnectionManager):
         thread = self.get_thread_identifier()
         try:
             if thread not in self._handles:
-                self._handles[thread] = Handle(self.credentials, self.lakes, self.settings)
+                self._handles[thread] = Handle(self.credentials, self.lakes, self.settings, _logger.warning)
         except OURS as error:
             connection.handle, connection.state = None, ConnectionState.FAIL
             raise as_dbt(error) from error

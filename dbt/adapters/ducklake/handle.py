@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dbt.adapters.ducklake.credentials import DuckLakeCredentials
@@ -40,12 +40,15 @@ class Lakes:
 class Handle:
     """A thread's connection. Opening it starts no Spark."""
 
-    def __init__(self, credentials: DuckLakeCredentials, lakes: Lakes, settings: SparkSettings) -> None:
+    def __init__(
+        self, credentials: DuckLakeCredentials, lakes: Lakes, settings: SparkSettings, warn: Callable[[str], None]
+    ) -> None:
         self.session = LakeSession(
             lakes=lakes.opened(),
             lake_name=credentials.database,
             schema=credentials.schema,
             spark=SparkHandle(settings),
+            warn=warn,
         )
 
     def cursor(self) -> Cursor:

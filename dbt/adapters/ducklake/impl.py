@@ -23,6 +23,8 @@ from dbt.adapters.ducklake.model_config import ModelConfig
 from dbt.adapters.ducklake.python_models import run_python_model
 from dbt.adapters.ducklake.relation import DuckLakeRelation
 from dbt.adapters.ducklake.seeds import load_seed
+from dbt.adapters.ducklake.spark.session import check_java
+from dbt.adapters.ducklake.spark.storage import check_data_path
 from dbt.adapters.ducklake.statements.kinds.alter_table import AlterTable, RenameTo, run_alter
 from dbt.adapters.ducklake.statements.kinds.drop import Drop, Truncate, run_drop, run_truncate
 from dbt.adapters.ducklake.statements.kinds.schema import CreateSchema, run_create_schema
@@ -186,7 +188,16 @@ class DuckLakeAdapter(SQLAdapter):
         return []
 
     def debug_query(self) -> None:
-        self.execute("select 1 as id")
+        """What `dbt debug` tries, the lake before Spark: each lake opens, its data path takes files, Java is there,
+        Spark answers."""
+        with self._session() as session:
+            for name, lake in session.lakes.items():
+                lake.snapshot()
+                if not lake.is_read_only:
+                    check_data_path(name, session.storage(lake))
+            if session.spark.settings.remote is None:
+                check_java()
+        self.execute("select 1 as id", fetch=True)
 
     # Types of a seed's columns.
 

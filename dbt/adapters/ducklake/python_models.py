@@ -22,6 +22,8 @@ def run_python_model(session: LakeSession, relation: str, model: Mapping[str, An
     name = f"dbt_model_{model['alias']}"
     namespace: dict[str, Any] = {"__name__": name}
     with session.spark.job(f"model {relation}") as spark:
+        # As in notebooks, whose models dbt-spark runs.
+        namespace["spark"] = spark
         try:
             exec(compile(code, f"<{model['unique_id']}>", "exec"), namespace)  # noqa: S102  it is the user's model
             dbt = namespace["dbtObj"](lambda text: _table(session, text))

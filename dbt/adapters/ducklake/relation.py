@@ -11,6 +11,8 @@ from dbt.adapters.contracts.relation import RelationType
 @dataclass(frozen=True, eq=False, repr=False)
 class DuckLakeRelation(BaseRelation):
     quote_character: str = "`"
+    # Spark takes a subquery without an alias, so that `ref(...) as name` stays possible where dbt limits rows.
+    require_alias: bool = False
     # What a rebuild replaces within one snapshot, whatever kind it was before.
     replaceable_relations: frozenset[RelationType] = field(
         default_factory=lambda: frozenset({RelationType.Table, RelationType.View})

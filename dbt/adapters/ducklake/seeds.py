@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -24,19 +25,31 @@ from dbt.adapters.ducklake.statements.types import read_column
 if TYPE_CHECKING:
     import agate
 
+_PLAIN_NAME = re.compile(r"\w+")
 _EPOCH = dt.date(1970, 1, 1)
 
 
 def load_seed(session: LakeSession, relation: str, rows: agate.Table, model: Mapping[str, Any]) -> Outcome:
     """Make or replace the table of a seed. Its types are those of `column_types`, and else of what the file holds."""
+    config = model.get("config") or {}
+    _refuse_odd_names(rows, config.get("quote_columns"))
     columns = [_column(rows, place) for place in range(len(rows.column_names))]
-    declared = _declared(rows, (model.get("config") or {}).get("column_types") or {})
+    declared = _declared(rows, config.get("column_types") or {})
     clauses = ModelConfig.of({**model, "columns": {}}).table_clauses()
     text = f"{relation} ({', '.join(declared)}) {clauses}" if declared else f"{relation} {clauses} AS SELECT"
     statement = read_create_table(Reader(text), is_replace=True)
     with session.spark.job(f"seed {relation}") as spark:
         values = ([_value(column, cell) for column, cell in zip(columns, row, strict=True)] for row in rows.rows)
         return create_from_rows(session, statement, spark, dataframe_of(spark, columns, values))
+
+
+def _refuse_odd_names(rows: agate.Table, quote_columns: object) -> None:
+    """A name that is none without quotes is most often a whole line that was not taken apart."""
+    odd = [name for name in rows.column_names if not _PLAIN_NAME.fullmatch(name)]
+    if odd and quote_columns is False:
+        raise DbtRuntimeError(
+            f"Column {odd[0]!r} of the seed needs quotes. Check its `delimiter`, or set `quote_columns: true`."
+        )
 
 
 def _declared(rows: agate.Table, column_types: Mapping[str, str]) -> list[str]:

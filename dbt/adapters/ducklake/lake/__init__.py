@@ -25,7 +25,7 @@ from dbt.adapters.ducklake.lake.lake import Lake, connect
 from dbt.adapters.ducklake.lake.names import ColumnId, FileId, SchemaId, SnapshotId, TableId, fold, new_uuid
 from dbt.adapters.ducklake.lake.options import Options
 from dbt.adapters.ducklake.lake.partitioning import CALENDAR_PARTS, bucket_count, partition_text, partition_value
-from dbt.adapters.ducklake.lake.snapshot.feed import TableChanges
+from dbt.adapters.ducklake.lake.snapshot.feed import DeletedRows, EndedFile, InsertedRows, TableChanges
 from dbt.adapters.ducklake.lake.snapshot.files import DataFile, DeleteFile, MappedColumn, NameMapping, TableFiles
 from dbt.adapters.ducklake.lake.snapshot.inlined import InlinedRow
 from dbt.adapters.ducklake.lake.snapshot.pruning import Between, Compare, IsIn, IsNotNull, IsNull, Predicate
@@ -55,10 +55,13 @@ __all__ = [
     "DataFile",
     "Default",
     "DeleteFile",
+    "DeletedRows",
     "DeletesToAdd",
+    "EndedFile",
     "FileId",
     "FileToAdd",
     "InlinedRow",
+    "InsertedRows",
     "IsIn",
     "IsNotNull",
     "IsNull",

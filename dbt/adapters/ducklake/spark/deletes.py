@@ -104,6 +104,17 @@ def _keys_in_files(
     return owned.select(number.bitwiseOR(F.col("_pos")).alias(_KEY))
 
 
+def delete_file_rows(spark: SparkSession, storage: Storage, delete: DeleteFile) -> DataFrame:
+    """The positions of one delete file as `_pos`, and the snapshot of each where the file says it."""
+    if delete.format == "puffin":
+        positions = pa.array(positions_in(delete.path, storage.read(delete.path)), pa.int64())
+        return keys_dataframe(spark, ["_pos"], [positions]).select(
+            "_pos", F.lit(None).cast("bigint").alias(SNAPSHOT_COLUMN)
+        )
+    reader = spark.read.schema(_DELETE_SCHEMA).option("__globPaths__", "false")
+    return reader.parquet(spark_path(delete.path)).withColumnRenamed("pos", "_pos")
+
+
 def _key(file: DataFile, position: int) -> int:
     return _signed(file_number(file.path) << _POSITION_BITS | position)
 

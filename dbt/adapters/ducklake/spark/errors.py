@@ -4,6 +4,7 @@ SparkRoomError
 ├── JavaMissing            Spark needs a Java to run on, and there is none
 ├── SparkUnavailable       Spark did not start, or its Connect server cannot be reached
 ├── OtherSparkRunning      one process has one Spark application, and it was started with other settings
+├── DataPathNotWritable    the place of a lake's files does not take any
 ├── UnsupportedType        a type that DuckLake or Spark does not have
 ├── UnreadableFile         a Parquet file that is not what the metadata say
 ├── NullsRefused           NULLs for NOT NULL columns
@@ -43,6 +44,14 @@ class OtherSparkRunning(SparkRoomError):
         super().__init__(
             f"A Spark application at {running} runs in this process, and {asked} was asked for. "
             "One process has one: run the targets one after the other."
+        )
+
+
+class DataPathNotWritable(SparkRoomError):
+    def __init__(self, lake: str, path: str, found: str) -> None:
+        self.lake, self.path, self.found = lake, path, found
+        super().__init__(
+            f"The data path of lake {lake}, {path}, cannot be written: {found}. Correct `data_path`, or its rights."
         )
 
 

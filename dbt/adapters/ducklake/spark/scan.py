@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from urllib.parse import unquote
@@ -33,7 +33,9 @@ from dbt.adapters.ducklake.spark.schema import FIELD_ID, REFUSED, is_readable, s
 from dbt.adapters.ducklake.spark.storage import Storage, spark_path
 from dbt.adapters.ducklake.spark.stored import AMBIGUOUS, StoredTypes, converted, needs_conversion, read_field
 
-SNAPSHOT_FIELD_ID = 2147483539
+SNAPSHOT_FIELD_ID, ROW_ID_FIELD_ID = 2147483539, 2147483540
+# What a row of a file is and when it came, beside the table's columns.
+POSITION, ROW_ID, ROW_SNAPSHOT = "_ducklake_position", "_ducklake_row_id", "_ducklake_row_snapshot"
 
 
 @dataclass(frozen=True)
@@ -145,26 +147,67 @@ def _read_group(
     return _as_table(rows, columns, group, stored)
 
 
+def rows_of_file(
+    spark: SparkSession, storage: Storage, table: Table, file: DataFile, mapping: NameMapping | None
+) -> DataFrame:
+    """All rows of one file, deleted ones too, with their positions, row ids and the snapshots embedded in the file.
+
+    A row's id is the one that the file holds for it, else it counts from the file's first.
+    """
+    columns = [column for column in table.columns if is_readable(column)]
+    layout = layout_of(read_footers(storage, [(file.path, file.size)])[0], columns, mapping)
+    stored = dict(layout.types)
+    hive = () if file.mapping_id is None or mapping is None else _hive_values(file, {file.mapping_id: mapping})
+    group = _Group(file.mapping_id, layout, hive, None, False)
+    in_path = {column_id for column_id, _ in group.partition}
+    inside = [column for column in columns if column.id not in in_path]
+    fields = [read_field(column, stored) for column in inside]
+    embedded = []
+    if mapping is not None:
+        fields = _named_by(mapping, inside, fields)
+    else:
+        # A mapped file has none of these.
+        embedded = [
+            T.StructField(ROW_ID, T.LongType(), metadata={FIELD_ID: ROW_ID_FIELD_ID}),
+            T.StructField(ROW_SNAPSHOT, T.LongType(), metadata={FIELD_ID: SNAPSHOT_FIELD_ID}),
+        ]
+    rows = spark.read.schema(T.StructType([*fields, *embedded])).option("__globPaths__", "false").parquet(
+        spark_path(file.path)
+    )  # fmt: skip
+    counted = F.col("_metadata.row_index") + F.lit(file.row_id_start).cast("bigint")
+    row_id = F.coalesce(F.col(ROW_ID), counted) if embedded else counted
+    snapshot = F.col(ROW_SNAPSHOT) if embedded else F.lit(None).cast("bigint")
+    values = _values(rows, columns, group, stored)
+    position = F.col("_metadata.row_index").alias(POSITION)
+    return rows.select(*values, position, row_id.alias(ROW_ID), snapshot.alias(ROW_SNAPSHOT))
+
+
 def _as_table(rows: DataFrame, columns: Sequence[Column], group: _Group, stored: StoredTypes) -> DataFrame:
-    in_path = dict(group.partition)
-    wanted = [column.name for column in columns]
-    lacking = {
-        column.id
-        for column in columns
-        if group.layout and column.id not in group.layout.present and column.initial_default is not None
-    }
-    is_plain = not in_path and not lacking and not any(needs_conversion(column, stored) for column in columns)
-    if is_plain and group.mapping is None and rows.columns == wanted:
+    is_plain = group.mapping is None and not group.partition and not _lacking(columns, group)
+    is_plain = is_plain and not any(needs_conversion(column, stored) for column in columns)
+    if is_plain and rows.columns == [column.name for column in columns]:
         return rows
-    places = iter(range(len(rows.columns)))
-    return rows.select(
-        *(
-            _literal(column, in_path[column.id])
-            if column.id in in_path
-            else _of_file(rows, next(places), column, column.id in lacking, stored)
-            for column in columns
-        )
-    )
+    return rows.select(*_values(rows, columns, group, stored))
+
+
+def _lacking(columns: Sequence[Column], group: _Group) -> set[ColumnId]:
+    """The columns that a file lacks and that are not NULL in it."""
+    if group.layout is None:
+        return set()
+    added = (column for column in columns if column.initial_default is not None)
+    return {column.id for column in added if column.id not in group.layout.present}
+
+
+def _values(rows: DataFrame, columns: Sequence[Column], group: _Group, stored: StoredTypes) -> list[Expression]:
+    """The table's columns of a file's rows, whose own come first and in the same order."""
+    in_path, lacking = dict(group.partition), _lacking(columns, group)
+    places = iter(range(len(columns)))
+    return [
+        _literal(column, in_path[column.id])
+        if column.id in in_path
+        else _of_file(rows, next(places), column, column.id in lacking, stored)
+        for column in columns
+    ]
 
 
 def _of_file(rows: DataFrame, place: int, column: Column, is_lacking: bool, stored: StoredTypes) -> Expression:
@@ -240,7 +283,3 @@ def quoted(name: str) -> str:
     """A name as Spark SQL takes it whatever is in it."""
     doubled = name.replace("`", "``")
     return f"`{doubled}`"
-
-
-def columns_of(rows: DataFrame) -> Iterable[str]:
-    return rows.columns

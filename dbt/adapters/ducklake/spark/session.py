@@ -50,7 +50,8 @@ class SparkSettings:
     remote: str | None = None
     app_name: str = "dbt-ducklake"
     config: Mapping[str, str] = field(default_factory=dict)
-    log_file: str | None = None
+    # Where the first of a process writes, all do.
+    log_file: str | None = field(default=None, compare=False)
 
     @property
     def where(self) -> str:
@@ -164,6 +165,8 @@ def _started(settings: SparkSettings) -> SparkSession:
     if settings.remote:
         return _connected(settings)
     check_java()
+    # Without it pandas-on-Spark, which a Python model may use, refuses to work in a process where Spark runs already.
+    os.environ.setdefault("PYARROW_IGNORE_TIMEZONE", "1")
     given = dict(settings.config)
     if settings.is_local:
         given = {**_LOCAL_DEFAULTS, **given}

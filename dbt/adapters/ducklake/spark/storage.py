@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from urllib.parse import quote, unquote, urlsplit
 
+import pyarrow as pa
 from pyarrow import fs
+
+from dbt.adapters.ducklake.spark.errors import DataPathNotWritable
 
 # What java.net.URI leaves as it is in a path. Other ASCII is percent-encoded, as are spaces of any script.
 _PLAIN_IN_URI = frozenset("/-_.!~*'():@&=+$,;")
@@ -78,6 +81,14 @@ class Storage:
             return _s3(self.settings), path.split("://", 1)[1]
         system, inner = fs.FileSystem.from_uri(path)
         return system, inner
+
+
+def check_data_path(lake: str, storage: Storage) -> None:
+    """DataPathNotWritable where the lake's files cannot be written."""
+    try:
+        storage.check_writable(storage.root)
+    except (OSError, pa.ArrowException) as error:
+        raise DataPathNotWritable(lake, storage.root, str(error).splitlines()[0].rstrip(".")) from error
 
 
 def spark_path(path: str) -> str:

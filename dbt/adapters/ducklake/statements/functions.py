@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from dbt.adapters.ducklake.lake import Column, ColumnType, Lake, Snapshot, Table
+from dbt.adapters.ducklake.lake import Column, ColumnType, Lake, Snapshot, SnapshotId, Table
+from dbt.adapters.ducklake.spark.feed import Feed
 from dbt.adapters.ducklake.spark.local_rows import dataframe_of
 from dbt.adapters.ducklake.spark.query import Rows, Spark
 from dbt.adapters.ducklake.statements.arguments import Arguments, read_arguments
@@ -27,10 +28,13 @@ class Read(Protocol):
 
 def rows_of_function(found: Read, spark: Spark, sql: str, use: TableUse) -> Rows:
     name = use.own_name.lower()
+    arguments = read_arguments(name, use.arguments or "", place_in(sql, use))
+    if name in _FEEDS:
+        return _feed(found, spark, arguments)
     function = _FUNCTIONS.get(name)
     if function is None:
-        raise NotUnderstood(name, f"In FROM there are: {', '.join(sorted(_FUNCTIONS))}.", place_in(sql, use))
-    arguments = read_arguments(name, use.arguments or "", place_in(sql, use))
+        there = ", ".join(sorted([*_FUNCTIONS, *_FEEDS]))
+        raise NotUnderstood(name, f"In FROM there are: {there}.", place_in(sql, use))
     columns, rows = function(found, arguments)
     return dataframe_of(spark, columns, rows)
 
@@ -109,6 +113,33 @@ def _options(found: Read, arguments: Arguments) -> Result:
     return _columns("option_name varchar, value varchar, scope varchar, scope_id int64"), rows
 
 
+def _feed(found: Read, spark: Spark, arguments: Arguments) -> Rows:
+    given = arguments.taken("catalog", "schema", "table_name", "start_snapshot", "end_snapshot", required=5)
+    lake, _ = _lake(found, arguments, given["catalog"])
+    first = _snapshot_at(lake, arguments, given["start_snapshot"], is_start=True)
+    last = _snapshot_at(lake, arguments, given["end_snapshot"], is_start=False)
+    snapshot = lake.snapshot(version=last)
+    table = snapshot.table(str(given["schema"]), str(given["table_name"]))
+    feed = Feed(spark, found.session.storage(lake), table, snapshot.changes(table, SnapshotId(first)))
+    return _FEEDS[arguments.function](feed)
+
+
+def _snapshot_at(lake: Lake, arguments: Arguments, value: object, is_start: bool) -> int:
+    """A snapshot by its id or by a moment: the first one from there on, or the last one up to there."""
+    if isinstance(value, int):
+        return value
+    moment = _moment(arguments, value)
+    if not is_start:
+        return lake.snapshot(time=moment).id
+    later = [one.id for one in lake.snapshots() if one.time >= moment]
+    return min(later) if later else lake.snapshot().id + 1
+
+
+_FEEDS: dict[str, Callable[[Feed], Rows]] = {
+    "ducklake_table_insertions": Feed.insertions,
+    "ducklake_table_deletions": Feed.deletions,
+    "ducklake_table_changes": Feed.changes,
+}
 _FUNCTIONS: dict[str, Callable[[Read, Arguments], Result]] = {
     "ducklake_snapshots": _snapshots,
     "ducklake_current_snapshot": _current_snapshot,

@@ -134,6 +134,9 @@ def _table_use(reader: Reader, starts: Mapping[int, int], table: exp.Table) -> T
     # sqlglot gives the tables of its own making the place of what they stand for.
     if fold(identifiers[-1].this) != fold(reader.tokens[starts[identifiers[-1].meta["start"]]].text):
         return None
+    # `TABLE t` within a query, which sqlglot takes for a table with an alias.
+    if reader.tokens[first].text.upper() == "TABLE" and not is_quoted(reader.tokens[first]):
+        return None
     return _use_at(reader, first, has_alias=bool(table.alias))
 
 

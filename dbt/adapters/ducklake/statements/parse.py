@@ -19,13 +19,13 @@ from dbt.adapters.ducklake.statements.kinds.schema import (
     read_create_schema,
     read_use,
 )
-from dbt.adapters.ducklake.statements.kinds.setting import SparkCommand, read_spark_command
+from dbt.adapters.ducklake.statements.kinds.setting import Commit, SparkCommand, read_commit, read_spark_command
 from dbt.adapters.ducklake.statements.kinds.view import CreateView, read_create_view
 from dbt.adapters.ducklake.statements.reader import Reader
 
 Statement: TypeAlias = (
     Query | CreateTable | CreateView | CreateSchema | Use | Insert | Drop | Truncate | AlterTable | Comment | Describe
-    | Show | Call | SparkCommand
+    | Show | Call | SparkCommand | Commit
 )  # fmt: skip
 
 _READERS: dict[str, Callable[[Reader], Statement]] = {
@@ -39,6 +39,7 @@ _READERS: dict[str, Callable[[Reader], Statement]] = {
     "SHOW": read_show,
     "CALL": read_call,
     "USE": read_use,
+    "COMMIT": read_commit,
     "SET": lambda reader: read_spark_command(reader, "SET"),
     "RESET": lambda reader: read_spark_command(reader, "RESET"),
 }

@@ -85,13 +85,14 @@ class Reader:
         if self.is_done:
             raise self.unexpected("Here a name should stand.")
         token = self.tokens[self.at]
-        is_name = token.token_type is TokenType.IDENTIFIER or (token.text[:1].isalnum() or token.text[:1] == "_")
-        if not is_name or token.token_type in _STRINGS:
+        # In double quotes Spark has a string, but where only a name can stand it is one.
+        is_quoted_name = token.token_type is TokenType.IDENTIFIER or self.sql[token.start] == '"'
+        if not is_quoted_name and not (token.text[:1].isalnum() or token.text[:1] == "_"):
             raise self.unexpected("Here a name should stand; quote it with backticks.")
+        if token.token_type in _STRINGS and not is_quoted_name:
+            raise self.unexpected("Here a name should stand, and not a string.")
         self.at += 1
-        if token.token_type is TokenType.IDENTIFIER:
-            return str(token.text)
-        return self.sql[token.start : token.end + 1]
+        return str(token.text) if is_quoted_name else self.sql[token.start : token.end + 1]
 
     def name(self) -> Name:
         place = self.place
@@ -139,7 +140,7 @@ class Reader:
         start, depth = self.at, 0
         while not self.is_done:
             word = self.word()
-            if depth == 0 and word in words:
+            if depth == 0 and word.split(" ")[0] in words:
                 break
             depth += word.count("(") + word.count("<") - word.count(")") - word.count(">")
             self.at += 1
@@ -172,6 +173,17 @@ class Reader:
                 return None
             wanted, at = wanted[len(found) :], at + 1
         return at
+
+
+def statements_in(sql: str) -> list[str]:
+    """The statements of a text, with semicolons between them; the text itself where there is only one."""
+    reader = Reader(sql)
+    ends = [index for index, token in enumerate(reader.tokens) if token.token_type is TokenType.SEMICOLON]
+    if all(index >= len(reader.tokens) - len(ends) for index in ends):
+        return [sql]
+    starts = [0, *(index + 1 for index in ends)]
+    spans = zip(starts, [*ends, len(reader.tokens)], strict=True)
+    return [reader.between(start, end) for start, end in spans if end > start]
 
 
 def is_quoted(token: Token) -> bool:

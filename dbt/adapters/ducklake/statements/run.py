@@ -1,4 +1,4 @@
-"""One statement → one outcome. A write is one snapshot, or nothing."""
+"""A statement → an outcome. A write is one snapshot, or nothing."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from dbt.adapters.ducklake.statements.kinds.drop import Drop, Truncate, run_drop
 from dbt.adapters.ducklake.statements.kinds.insert import Insert, run_insert
 from dbt.adapters.ducklake.statements.kinds.query import Query, run_query_statement
 from dbt.adapters.ducklake.statements.kinds.schema import CreateSchema, Use, run_create_schema, run_use
-from dbt.adapters.ducklake.statements.kinds.setting import SparkCommand, run_spark_command
+from dbt.adapters.ducklake.statements.kinds.setting import Commit, SparkCommand, run_commit, run_spark_command
 from dbt.adapters.ducklake.statements.kinds.view import CreateView, run_create_view
 from dbt.adapters.ducklake.statements.outcome import Outcome
-from dbt.adapters.ducklake.statements.parse import parse
+from dbt.adapters.ducklake.statements.parse import Statement, parse
+from dbt.adapters.ducklake.statements.reader import statements_in
 from dbt.adapters.ducklake.statements.session import LakeSession
 
 _RUNNERS: dict[type, Callable[[LakeSession, Any], Outcome]] = {
@@ -35,14 +36,21 @@ _RUNNERS: dict[type, Callable[[LakeSession, Any], Outcome]] = {
     Show: run_show,
     Call: run_call,
     SparkCommand: run_spark_command,
+    Commit: run_commit,
 }
 
 
 def run(session: LakeSession, sql: str) -> Outcome:
-    """Run one statement.
+    """Run a statement, or several with semicolons between, each a transaction of its own; the last one's outcome.
 
     A query's rows are not computed yet: whoever takes them runs the job. Errors are a StatementError, the lake's or
     Spark's own.
     """
-    statement = parse(sql)
+    *before, last = [parse(text) for text in statements_in(sql)]
+    for statement in before:
+        _run(session, statement)
+    return _run(session, last)
+
+
+def _run(session: LakeSession, statement: Statement) -> Outcome:
     return _RUNNERS[type(statement)](session, statement)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dbt.adapters.ducklake.lake import Column, Snapshot, SortField, Table, Transaction, View, fold
@@ -54,7 +54,7 @@ def _columns(reader: Reader) -> tuple[DeclaredColumn, ...]:
     found: list[DeclaredColumn] = []
 
     def column_or_constraint() -> None:
-        if reader.word() in ("CONSTRAINT", "PRIMARY", "FOREIGN", "UNIQUE", "CHECK"):
+        if reader.word().split(" ")[0] in ("CONSTRAINT", "PRIMARY", "FOREIGN", "UNIQUE", "CHECK"):
             # Stated, not enforced, as dbt tells the user of each.
             reader.text_until(",", ")")
         else:
@@ -108,7 +108,7 @@ def _create(
     if rows is None and statement.if_not_exists and _is_there(lake.snapshot(), session, statement):
         return Outcome(_CODE)
     with writing(session, lake, base) as found:
-        table = _made(found.transaction, session, statement, _all_columns(statement, rows))
+        table = _made(found.transaction, session, statement, _all_columns(statement, rows, session.warn))
         if rows is not None and spark is not None:
             options = lake.options().with_values(statement.options)
             found.add_rows(spark, rows, table, WriteSettings.of(options, table))
@@ -133,7 +133,7 @@ def _made(transaction: Transaction, session: LakeSession, statement: CreateTable
     return make(name.schema, name.name, columns, statement.partitioned_by, statement.sorted_by, statement.comment)
 
 
-def _all_columns(statement: CreateTable, rows: Rows | None) -> Sequence[Column]:
+def _all_columns(statement: CreateTable, rows: Rows | None, warn: Callable[[str], None]) -> Sequence[Column]:
     """The columns of the query with what the statement says of them, or those that it declares."""
     if rows is None:
         untyped = [column.name for column in statement.columns if column.type is None]
@@ -145,13 +145,17 @@ def _all_columns(statement: CreateTable, rows: Rows | None) -> Sequence[Column]:
         return [declared.column for declared in statement.columns]
     declared = {fold(column.name): column for column in statement.columns}
     given = columns_from(rows.schema)
-    missing = [column.name for name, column in declared.items() if name not in {fold(g.name) for g in given}]
-    if missing:
+    known = {fold(column.name) for column in given}
+    missing = [column for name, column in declared.items() if name not in known]
+    if required := [column.name for column in missing if column.type or not column.nullable]:
         there = ", ".join(column.name for column in given)
         raise NotAllowed(
-            f"create table {statement.name}", f"its query has no column {missing[0]}", f"It has: {there}.",
+            f"create table {statement.name}", f"its query has no column {required[0]}", f"It has: {there}.",
             statement.name.place,
         )  # fmt: skip
+    if missing:
+        names = ", ".join(column.name for column in missing)
+        warn(f"The following columns are specified in the schema but are not present in the database: {names}")
     return [_with_declared(column, declared.get(fold(column.name))) for column in given]
 
 
@@ -161,7 +165,7 @@ def _with_declared(column: Column, declared: DeclaredColumn | None) -> Column:
     shape = declared.type or column
     return replace(
         column,
-        name=declared.name,
+        name=declared.name if declared.type else column.name,
         type=shape.type,
         children=shape.children,
         nullable=declared.nullable,

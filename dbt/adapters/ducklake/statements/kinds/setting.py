@@ -16,6 +16,20 @@ class SparkCommand:
     sql: str
 
 
+@dataclass(frozen=True)
+class Commit:
+    """What dbt sends before hooks outside of a transaction. All that came before is committed already."""
+
+
+def read_commit(reader: Reader) -> Commit:
+    reader.finish()
+    return Commit()
+
+
+def run_commit(session: LakeSession, statement: Commit) -> Outcome:
+    return Outcome("COMMIT")
+
+
 def read_spark_command(reader: Reader, code: str) -> SparkCommand:
     reader.rest()
     return SparkCommand(code, reader.sql)

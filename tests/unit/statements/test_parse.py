@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dbt.adapters.ducklake.lake import ColumnType, Default, SortField, decimal
+from dbt.adapters.ducklake.statements.errors import NotUnderstood, StatementError
+from dbt.adapters.ducklake.statements.kinds.alter_table import AlterTable, ChangeType, RenameTo, SetPartitioning
+from dbt.adapters.ducklake.statements.kinds.call import Call
+from dbt.adapters.ducklake.statements.kinds.comment import Comment
+from dbt.adapters.ducklake.statements.kinds.create_table import CreateTable
+from dbt.adapters.ducklake.statements.kinds.describe import Show
+from dbt.adapters.ducklake.statements.kinds.drop import Drop
+from dbt.adapters.ducklake.statements.kinds.insert import Insert
+from dbt.adapters.ducklake.statements.kinds.query import Query
+from dbt.adapters.ducklake.statements.kinds.view import CreateView
+from dbt.adapters.ducklake.statements.parse import parse
+from dbt.adapters.ducklake.statements.reader import statements_in
+
+
+def test_the_query_of_a_table_stays_as_it_was_written() -> None:
+    statement: Any = parse("create or replace table `a b`.t  comment 'it\\'s' as\n  select 1 -- one\n;")
+    assert isinstance(statement, CreateTable)
+    assert (statement.name.parts, statement.replace, statement.comment) == (("a b", "t"), True, "it's")
+    assert statement.query == "select 1"
+
+
+def test_all_clauses_of_a_table() -> None:
+    statement: Any = parse(
+        "create table if not exists t (id bigint not null comment 'key', s struct<a:int,b:array<decimal(10,2)>>, "
+        "n int default 3, primary key (id)) using ducklake partitioned by (years(at), bucket(8, id), region) "
+        "sorted by (at desc nulls first, id) tblproperties ('parquet_compression' = 'zstd')"
+    )
+    first, second, third = statement.columns
+    assert (first.name, first.column.type, first.nullable, first.comment) == ("id", ColumnType("int64"), False, "key")
+    assert [child.type.name for child in second.column.children] == ["int32", "list"]
+    assert second.column.children[1].children[0].type == decimal(10, 2)
+    assert third.default == Default("3", "literal")
+    assert statement.partitioned_by == (("at", "year"), ("id", "bucket(8)"), ("region", "identity"))
+    assert statement.sorted_by == (SortField('"at"', True, True), SortField('"id"', False, False))
+    assert statement.options == {"parquet_compression": "zstd"}
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind"),
+    [
+        ("with a as (select 1) select * from a", Query),
+        ("(select 1) union (select 2)", Query),
+        ("insert into t (a, b) select 1, 2", Insert),
+        ("insert into t by name select 1 as a", Insert),
+        ("create temporary view v as select 1", CreateView),
+        ("create or replace view main.v (a comment 'x') comment 'y' as select 1", CreateView),
+        ("drop table if exists lake.main.t", Drop),
+        ("drop schema s cascade;", Drop),
+        ("alter table t rename to u", AlterTable),
+        ("alter view v rename to w", AlterTable),
+        ("comment on column main.t.a is 'x'", Comment),
+        ("show tables in main like 'o*'", Show),
+        ("call ducklake_set_option('lake', 'target_file_size', '64MB', table_name => 't')", Call),
+    ],
+)
+def test_each_kind_is_known(sql: str, kind: type) -> None:
+    assert isinstance(parse(sql), kind)
+
+
+def test_what_an_alter_changes() -> None:
+    renamed: Any = parse("alter table a.t rename to u")
+    assert isinstance(renamed.change, RenameTo)
+    widened: Any = parse("alter table t alter column s.a type decimal(20,2)")
+    assert isinstance(widened.change, ChangeType)
+    assert (widened.change.column, widened.change.type.type) == (("s", "a"), decimal(20, 2))
+    split: Any = parse("alter table t set partitioned by (month(at))")
+    assert split.change == SetPartitioning((("at", "month"),))
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("vacuum t", "Line 1, column 1: `vacuum` is not supported"),
+        ("update t set a = 1", "Line 1, column 1: `update` is not supported"),
+        ("create table t\n  using delta as select 1", "A table of a lake is USING ducklake"),
+        ("create table t (a foo)", "The type `foo` is not supported"),
+        ("create table t partitioned by (truncate(3, a)) as select 1", "There are year, month, day, hour, bucket."),
+        ("create table t", "The end of the statement is not supported"),
+        ("insert into t set a = 1", "Here VALUES or a query should stand."),
+        ("insert overwrite t select 1", "comes in a later version"),
+        ("alter table t frobnicate", "ALTER TABLE takes ADD COLUMNS"),
+        ("drop index i", "DROP takes TABLE, VIEW or SCHEMA."),
+        ("call ducklake_merge('lake')", "There are: ducklake_set_commit_message, ducklake_set_option."),
+        ("", "Here a statement should stand."),
+    ],
+)
+def test_what_is_not_understood_is_said_by_name_and_place(sql: str, said: str) -> None:
+    with pytest.raises(NotUnderstood) as error:
+        parse(sql)
+    assert said in str(error.value)
+
+
+def test_wrong_arguments_are_said() -> None:
+    from dbt.adapters.ducklake.statements.arguments import read_arguments
+
+    with pytest.raises(StatementError, match="it was given an argument colour"):
+        read_arguments("f", "'lake', colour := 1", None).taken("catalog", required=1)
+
+
+def test_a_text_of_several_statements() -> None:
+    assert statements_in("drop table a; insert into b values (';') ;; ") == [
+        "drop table a",
+        "insert into b values (';')",
+    ]
+    assert statements_in("select 1;") == ["select 1;"]
