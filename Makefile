@@ -5,7 +5,7 @@ READY := $(VENV)/ready
 export PIP_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo java check test test-all bench format constraints clean
+.PHONY: help demo java check test test-all bench bench-spark format constraints clean
 
 help:  ## What there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -37,8 +37,11 @@ test-all: java $(READY)  ## Every test, as CI runs them; dbt's suites on Postgre
 	$(BIN)/pytest $(SUITES)
 	DBT_DUCKLAKE_TEST_LAKE=postgres $(BIN)/pytest $(SUITES)
 
-bench: $(READY)  ## Ours and DuckDB's extension side by side
+bench: $(READY)  ## The lake client and DuckDB's extension side by side
 	$(BIN)/python -m tests.bench
+
+bench-spark: java $(READY)  ## dbt with this adapter and with dbt-spark side by side, and our scan and write against Spark's own
+	$(BIN)/python -m tests.bench.spark
 
 format: $(READY)  ## Format the code and mend what ruff can mend
 	$(BIN)/ruff format .

@@ -83,18 +83,17 @@ class WriteRefused(SparkRoomError):
 
 
 class JobFailed(SparkRoomError):
-    """What Spark said, in one line; its stack is the cause of this error. `line` and `position` are those of the
-    query that Spark got."""
+    """What Spark said, in one line; its stack is the cause of this error. `line` is that of the query. Columns are
+    left out: names of tables in it were longer for Spark."""
 
-    def __init__(self, said: str, condition: str | None, line: int | None, position: int | None) -> None:
-        self.said, self.condition, self.line, self.position = said, condition, line, position
-        super().__init__(f"{said} (line {line}, column {position})" if line else said)
+    def __init__(self, said: str, condition: str | None, line: int | None) -> None:
+        self.said, self.condition, self.line = said, condition, line
+        super().__init__(f"Line {line}: {said}" if line else said)
 
     @classmethod
     def from_error(cls, error: BaseException) -> JobFailed:
         condition = getattr(error, "getCondition", lambda: None)()
-        line, position = _where(error)
-        return cls(_said(error), condition, line, position)
+        return cls(_said(error), condition, _line(error))
 
 
 class JobCancelled(SparkRoomError):
@@ -104,7 +103,7 @@ class JobCancelled(SparkRoomError):
 
 _CLASS = re.compile(r"^\[([A-Z0-9_.]+)\] ")
 _STATE = re.compile(r"\s*SQLSTATE: \w+.*", re.DOTALL)
-_PLACE = re.compile(r"\(line (\d+), pos(?:ition)? (\d+)\)|line (\d+) pos (\d+)")
+_PLACE = re.compile(r"\(line (\d+), pos(?:ition)? \d+\)|line (\d+) pos \d+")
 
 
 def _said(error: BaseException) -> str:
@@ -119,9 +118,6 @@ def _said(error: BaseException) -> str:
     return sentence
 
 
-def _where(error: BaseException) -> tuple[int | None, int | None]:
+def _line(error: BaseException) -> int | None:
     found = _PLACE.search(str(error))
-    if found is None:
-        return None, None
-    line, position = (found[1], found[2]) if found[1] else (found[3], found[4])
-    return int(line), int(position) + (0 if found[1] else 1)
+    return int(found[1] or found[2]) if found else None

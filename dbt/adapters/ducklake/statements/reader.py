@@ -146,6 +146,23 @@ class Reader:
             self.at += 1
         return self.between(start, self.at)
 
+    def query(self) -> str:
+        """The query that comes, with the lines before its first word: so an error's line is the model's.
+
+        A line break right behind the word before it belongs to the statement around it.
+        """
+        start = self.tokens[self.at - 1].end + 1 if self.at else 0
+        rest = self.rest()
+        if not rest:
+            raise self.unexpected("Here a query should stand.")
+        text = self.sql[start : self.tokens[self._last()].end + 1]
+        line, newline, after = text.partition("\n")
+        return after if newline and not line.strip() else rest
+
+    def _last(self) -> int:
+        """The last word that is no semicolon."""
+        return max(i for i, token in enumerate(self.tokens) if token.token_type is not TokenType.SEMICOLON)
+
     def rest(self) -> str:
         """All that comes, as it was written, but for a semicolon at the end."""
         start = self.at

@@ -79,7 +79,8 @@ def _view_for(
     assert there is not None
     view = f"{name}@{snapshot.id}" if use.travel else str(name)
     key = (snapshot.id, there.id, there.name)
-    if found.session.shown.get(view) != key:
+    # A view may read other lakes, whose snapshots its own lake's does not tell.
+    if isinstance(there, View) or found.session.shown.get(view) != key:
         show_as(_rows_of(found, spark, snapshot, there, name, within), view)
         found.session.shown[view] = key
     return view

@@ -43,7 +43,7 @@ def read_create_table(reader: Reader, is_replace: bool) -> CreateTable:
         statement = replace(statement, columns=_columns(reader))
     while not reader.is_done:
         if reader.accept("AS") or reader.sees("SELECT") or reader.sees("WITH") or reader.sees("("):
-            return replace(statement, query=reader.rest())
+            return replace(statement, query=reader.query())
         statement = _clause(reader, statement)
     if not statement.columns:
         raise reader.unexpected("A table needs columns, or a query after AS.")

@@ -1,0 +1,137 @@
+"""dbt against a lake, as processes of their own: what only shows from outside."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from tests.judge import Judge
+from tests.places import Place
+
+DBT = Path(sys.executable).with_name("dbt")
+
+
+class Project:
+    def __init__(self, folder: Path, place: Place, **target: Any) -> None:
+        self.folder = folder
+        (folder / "models").mkdir(parents=True)
+        self.write("dbt_project.yml", json.dumps({"name": "p", "version": "1.0.0", "profile": "p"}))
+        lake = {"metadata": place.metadata, "data_path": place.data_path}
+        if place.schema:
+            lake["metadata_schema"] = place.schema
+        output = {"type": "ducklake", "threads": 4, **lake, "spark": {"master": "local[2]"}, **target}
+        self.write("profiles.yml", json.dumps({"p": {"target": "dev", "outputs": {"dev": output}}}))
+
+    def write(self, name: str, text: str) -> None:
+        (self.folder / name).write_text(text)
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        command = [str(DBT), "--no-use-colors", *arguments, "--profiles-dir", "."]
+        return subprocess.Popen(
+            command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ}
+        )
+
+    def run(self, *arguments: str, passes: bool = True) -> str:
+        process = self.start(*arguments)
+        output, _ = process.communicate()
+        assert (process.returncode == 0) is passes, output
+        return output
+
+    def files(self, place: Place) -> set[str]:
+        return {path.name for path in Path(place.data_path).rglob("*.parquet")}
+
+
+@pytest.fixture
+def project(place: Place, tmp_path: Path) -> Project:
+    return Project(tmp_path / "project", place)
+
+
+@pytest.mark.parametrize("kind", ["duckdb"])
+def test_duckdb_reads_a_lake_in_a_file_while_four_threads_build_it(place: Place, project: Project) -> None:
+    for number in range(16):
+        project.write(
+            f"models/m{number:02}.sql",
+            f"{{{{ config(materialized='table') }}}} select {number} as n, id from range(500)",
+        )
+    project.run("run", "--select", "m00")
+    building, counts = project.start("run"), []
+    try:
+        while building.poll() is None:
+            try:
+                with Judge() as judge:
+                    place.attach(judge, read_only=True)
+                    counts.append(judge.rows("SELECT count(*) FROM duckdb_tables() WHERE database_name = 'lake'")[0][0])
+                    assert judge.rows("SELECT count(*) FROM lake.main.m00") == [(500,)]
+            except duckdb.IOException:
+                pass  # dbt has the file for the moment of a commit
+            time.sleep(0.05)
+    finally:
+        output, _ = building.communicate()
+    assert building.returncode == 0, output
+    assert "PASS=16" in output
+    assert len(counts) >= 3
+    assert counts == sorted(counts)
+
+
+@pytest.mark.parametrize("kind", ["duckdb"])
+def test_a_stopped_run_leaves_no_file_and_no_snapshot(place: Place, project: Project) -> None:
+    project.write(
+        "models/slow.sql",
+        "{{ config(materialized='table') }} select sum(a.id * b.id) as s from range(3000000) a, range(100000) b",
+    )
+    running = project.start("run")
+    started = time.monotonic()
+    while (
+        "START sql table model" not in (running.stdout.readline() if running.stdout else "")
+        and time.monotonic() - started < 60
+    ):
+        pass
+    time.sleep(8)
+    assert running.poll() is None
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=60)
+    assert running.returncode != 0
+    assert not project.files(place)
+    with place.connect() as lake:
+        assert lake.snapshot().tables("main") == ()
+
+
+@pytest.mark.parametrize("kind", ["duckdb"])
+def test_an_error_of_spark_is_one_line_with_the_models_line(place: Place, project: Project) -> None:
+    project.write("models/wrong.sql", "{{ config(materialized='table') }}\n\nselect\n    id,\n    nope\nfrom range(3)")
+    output = project.run("run", passes=False)
+    assert "Line 5: [UNRESOLVED_COLUMN" in output
+    assert "at org.apache" not in output
+    project.write("models/wrong.sql", "{{ config(materialized='table') }}\nselect 1 / (id - 1) as x from range(3)")
+    output = project.run("run", passes=False)
+    assert "[DIVIDE_BY_ZERO]" in output
+    assert "at org.apache" not in output
+    assert not project.files(place)
+
+
+@pytest.mark.parametrize("kind", ["duckdb"])
+def test_what_this_version_does_not_do_is_refused_by_name(place: Place, project: Project) -> None:
+    project.write("models/later.sql", "{{ config(materialized='incremental') }} select 1 as id")
+    assert "is incremental, and this version of dbt-ducklake only rebuilds" in project.run("run", passes=False)
+    project.write("models/later.sql", "{{ config(materialized='table', grants={'select': ['me']}) }} select 1 as id")
+    assert "a DuckLake lake has no users" in project.run("run", passes=False)
+
+
+def test_debug_says_what_is_wrong(place: Place, tmp_path: Path) -> None:
+    right = Project(tmp_path / "right", place)
+    assert "All checks passed!" in right.run("debug")
+    blocked = tmp_path / "blocked"
+    blocked.write_text("a file where a folder should be")
+    wrong = Project(tmp_path / "wrong", place, data_path=f"{blocked}/data/")
+    said = wrong.run("debug", passes=False)
+    assert "but the lake at" in said
+    assert "keeps its files in" in said
