@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.context import SpawnContext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.contracts.connection import AdapterRequiredConfig, AdapterResponse, Connection, ConnectionState
 from dbt.adapters.events.logging import AdapterLogger
@@ -20,6 +20,9 @@ from dbt.adapters.ducklake.credentials import DuckLakeCredentials
 from dbt.adapters.ducklake.errors import OURS, as_dbt
 from dbt.adapters.ducklake.handle import Cursor, Handle, Lakes
 from dbt.adapters.ducklake.statements.outcome import Outcome
+
+if TYPE_CHECKING:
+    import agate
 
 _logger = AdapterLogger("DuckLake")
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
@@ -55,7 +58,9 @@ class DuckLakeConnectionManager(SQLConnectionManager):
             return connection
         thread = self.get_thread_identifier()
         try:
-            if thread not in self._handles:
+            if thread in self._handles:
+                self._handles[thread].session.renew()
+            else:
                 self._handles[thread] = Handle(self.credentials, self.lakes, self.settings, _logger.warning)
         except OURS as error:
             connection.handle, connection.state = None, ConnectionState.FAIL
@@ -66,6 +71,21 @@ class DuckLakeConnectionManager(SQLConnectionManager):
     def add_query(self, sql: str, *arguments: Any, **named: Any) -> tuple[Connection, Any]:
         self.handle_for_node()
         return super().add_query(sql, *arguments, **named)
+
+    def execute(
+        self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
+    ) -> tuple[AdapterResponse, agate.Table]:
+        """As dbt's own, but that a query's job fails as dbt's error too, and that a query nobody fetches is run: a
+        hook may be one that shall fail."""
+        from dbt_common.clients.agate_helper import empty_table
+
+        sql = self._add_query_comment(sql)
+        _, cursor = self.add_query(sql, auto_begin)
+        with self.exception_handler(sql):
+            if fetch:
+                return self.get_response(cursor), self.get_result_from_cursor(cursor, limit)
+            cursor.exhaust()
+        return self.get_response(cursor), empty_table()  # type: ignore[no-untyped-call]
 
     def handle_for_node(self) -> Handle:
         """This thread's connection, opened if it is not, with what its commits say of the node that runs."""

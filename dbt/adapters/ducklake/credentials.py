@@ -15,7 +15,7 @@ from dbt.adapters.ducklake.lake import LakeDescription, LakeError, Patience, fol
 from dbt.adapters.ducklake.spark.session import SparkSettings
 
 _SPARK_KEYS = ("master", "remote", "app_name", "config")
-_PASSWORD = re.compile(r"(password=)('[^']*'|\S+)|(://[^:/@\s]+:)[^@\s]+@", re.IGNORECASE)
+_PASSWORD = re.compile(r"(password\s*=\s*)('(?:\\.|[^'\\])*'|\S+)|(://[^:/@\s]*:).*@", re.IGNORECASE)
 # The fields of a lake, as they stand at the top of a target and in each entry of `attach`.
 _LAKE_FIELDS = (
     "metadata", "data_path", "metadata_schema", "catalog", "create_if_not_exists", "read_only", "snapshot_version",

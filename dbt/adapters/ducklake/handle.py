@@ -8,7 +8,7 @@ from typing import Any
 
 from dbt.adapters.ducklake.credentials import DuckLakeCredentials
 from dbt.adapters.ducklake.lake import Lake, connect
-from dbt.adapters.ducklake.spark.query import fetched, result_columns
+from dbt.adapters.ducklake.spark.query import exhaust, fetched, result_columns
 from dbt.adapters.ducklake.spark.schema import spark_type
 from dbt.adapters.ducklake.spark.session import SparkHandle, SparkSettings
 from dbt.adapters.ducklake.statements.outcome import Outcome
@@ -64,11 +64,13 @@ class Cursor:
         self.outcome = Outcome("NONE")
         self._rows: list[tuple[Any, ...]] | None = None
         self._next = 0
+        # How many rows were asked for when they were fetched; None: all.
+        self._limit: int | None = None
 
     def execute(self, sql: str, bindings: Sequence[object] | None = None) -> None:
         if bindings:
             raise NotImplementedError("Statements take no bound values; write them into the SQL as literals.")
-        self._rows, self._next = None, 0
+        self._rows, self._next, self._limit = None, 0, None
         self.outcome = run(self._session, sql)
 
     @property
@@ -77,7 +79,8 @@ class Cursor:
         if self.outcome.listing is not None:
             found = [(column.name, spark_type(column).simpleString()) for column in self.outcome.listing.columns]
         elif self.outcome.rows is not None:
-            found = result_columns(self.outcome.rows)
+            with self._session.spark.job("columns"):
+                found = result_columns(self.outcome.rows)
         else:
             return None
         return [(name, kind, None, None, None, None, None) for name, kind in found]
@@ -89,9 +92,19 @@ class Cursor:
         rows = self.fetchmany(1)
         return rows[0] if rows else None
 
+    def exhaust(self) -> None:
+        """Compute a query whose rows nobody wants."""
+        if self.outcome.rows is not None and self._rows is None:
+            with self._session.spark.job("run"):
+                exhaust(self.outcome.rows)
+
     def fetchmany(self, size: int | None) -> list[tuple[Any, ...]]:
-        if self._rows is None:
-            self._rows = self._all(size if self._next == 0 else None)
+        wanted = None if size is None else self._next + size
+        if self._rows is None or (self._limit is not None and (wanted is None or wanted > self._limit)):
+            self._rows, self._limit = (
+                self._all(wanted if self._next == 0 else None),
+                wanted if self._next == 0 else None,
+            )
         after = len(self._rows) if size is None else min(len(self._rows), self._next + size)
         some, self._next = self._rows[self._next : after], after
         return some

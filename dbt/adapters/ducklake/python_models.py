@@ -10,9 +10,10 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.ducklake.model_config import ModelConfig
 from dbt.adapters.ducklake.spark.query import as_rows
 from dbt.adapters.ducklake.statements.kinds.create_table import create_from_rows, read_create_table
-from dbt.adapters.ducklake.statements.kinds.query import Query, run_query_statement
+from dbt.adapters.ducklake.statements.kinds.query import query_in
 from dbt.adapters.ducklake.statements.outcome import Outcome
 from dbt.adapters.ducklake.statements.reader import Reader
+from dbt.adapters.ducklake.statements.resolve import Reading
 from dbt.adapters.ducklake.statements.session import LakeSession
 
 
@@ -26,10 +27,16 @@ def run_python_model(session: LakeSession, relation: str, model: Mapping[str, An
         namespace["spark"] = spark
         try:
             exec(compile(code, f"<{model['unique_id']}>", "exec"), namespace)  # noqa: S102  it is the user's model
-            dbt = namespace["dbtObj"](lambda text: _table(session, text))
-            returned = namespace["model"](dbt, spark)
-        except KeyError as error:
-            raise DbtRuntimeError(f"The Python model {relation} has no function {error.args[0]}.") from error
+            # All that the model reads is of one snapshot.
+            found = Reading(session)
+            dbt = namespace["dbtObj"](lambda text: query_in(found, spark, f"SELECT * FROM {text}"))
+            function = namespace.get("model")
+            if function is None:
+                raise DbtRuntimeError(f"The Python model {relation} has no function `model(dbt, session)`.")
+            returned = function(dbt, spark)
+        finally:
+            # What the model set for itself is not for writing its table.
+            session.spark.settle()
         rows = as_rows(spark, returned)
         if rows is None:
             raise DbtRuntimeError(
@@ -39,7 +46,3 @@ def run_python_model(session: LakeSession, relation: str, model: Mapping[str, An
         clauses = ModelConfig.of(model).table_clauses()
         statement = read_create_table(Reader(f"{relation} {clauses} AS SELECT"), is_replace=True)
         return create_from_rows(session, statement, spark, rows)
-
-
-def _table(session: LakeSession, relation: str) -> Any:
-    return run_query_statement(session, Query(f"SELECT * FROM {relation}")).rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from dbt_common.clients.agate_helper import Integer
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ducklake.lake import Column, ColumnType, fold
-from dbt.adapters.ducklake.model_config import ModelConfig
+from dbt.adapters.ducklake.model_config import ModelConfig, string_literal
 from dbt.adapters.ducklake.spark.local_rows import dataframe_of
 from dbt.adapters.ducklake.statements.errors import StatementError
 from dbt.adapters.ducklake.statements.kinds.create_table import create_from_rows, read_create_table
@@ -34,8 +35,9 @@ def load_seed(session: LakeSession, relation: str, rows: agate.Table, model: Map
     config = model.get("config") or {}
     _refuse_odd_names(rows, config.get("quote_columns"))
     columns = [_column(rows, place) for place in range(len(rows.column_names))]
-    declared = _declared(rows, config.get("column_types") or {})
-    clauses = ModelConfig.of({**model, "columns": {}}).table_clauses()
+    settings = ModelConfig.of(model)
+    declared = _declared(rows, config.get("column_types") or {}, settings)
+    clauses = replace(settings, columns=()).table_clauses()
     text = f"{relation} ({', '.join(declared)}) {clauses}" if declared else f"{relation} {clauses} AS SELECT"
     statement = read_create_table(Reader(text), is_replace=True)
     with session.spark.job(f"seed {relation}") as spark:
@@ -52,9 +54,16 @@ def _refuse_odd_names(rows: agate.Table, quote_columns: object) -> None:
         )
 
 
-def _declared(rows: agate.Table, column_types: Mapping[str, str]) -> list[str]:
+def _declared(rows: agate.Table, column_types: Mapping[str, str], settings: ModelConfig) -> list[str]:
+    """What is said of the seed's columns: their types, and their descriptions where those are kept."""
     by_name = {fold(name): name for name in rows.column_names}
-    found = []
+    comments = {fold(column.name): column.comment for column in settings.columns if column.comment}
+    typed = {fold(name) for name in column_types}
+    found = [
+        f"{quoted(by_name[name])} COMMENT {string_literal(text)}"
+        for name, text in comments.items()
+        if name in by_name and name not in typed
+    ]
     for name, kind in column_types.items():
         if fold(name) not in by_name:
             there = ", ".join(rows.column_names)
@@ -64,7 +73,8 @@ def _declared(rows: agate.Table, column_types: Mapping[str, str]) -> list[str]:
             read_column(Reader(text))
         except StatementError as error:
             raise DbtRuntimeError(f"`column_types` says {name} is {kind}. {error.text}") from error
-        found.append(text)
+        comment = comments.get(fold(name))
+        found.append(f"{text} COMMENT {string_literal(comment)}" if comment else text)
     return found
 
 

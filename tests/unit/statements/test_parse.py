@@ -23,7 +23,7 @@ def test_the_query_of_a_table_stays_as_it_was_written() -> None:
     statement: Any = parse("create or replace table `a b`.t  comment 'it\\'s' as\n  select 1 -- one\n;")
     assert isinstance(statement, CreateTable)
     assert (statement.name.parts, statement.replace, statement.comment) == (("a b", "t"), True, "it's")
-    assert statement.query == "select 1"
+    assert statement.query == "  select 1"
 
 
 def test_all_clauses_of_a_table() -> None:

@@ -6,7 +6,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from dbt.adapters.ducklake.lake import Column, Table
+from dbt.adapters.ducklake.lake import Column, Table, fold
 from dbt.adapters.ducklake.spark.errors import WriteRefused
 from dbt.adapters.ducklake.spark.schema import spark_type
 
@@ -37,10 +37,24 @@ def _refuse_types(column: Column, table: Table) -> None:
 
 
 def _nested(value: Expression, given: T.DataType, wanted: T.DataType, column: Column, table: Table) -> Expression:
-    if type(given) is not type(wanted) and not isinstance(given, T.NullType):
+    if not isinstance(given, T.NullType) and not _fits(given, wanted):
         raise _other_type(given, wanted, column, table)
     # A cast to fields with column ids: their names and types may be the same, and the ids reach Parquet only so.
     return value.cast(wanted)
+
+
+def _fits(given: T.DataType, wanted: T.DataType) -> bool:
+    """Whether a cast would keep every field: it goes by their places, so their names must be at the same ones."""
+    if isinstance(given, T.StructType) and isinstance(wanted, T.StructType):
+        if [fold(name) for name in given.names] != [fold(name) for name in wanted.names]:
+            return False
+        return all(_fits(one.dataType, other.dataType) for one, other in zip(given, wanted, strict=True))
+    if isinstance(given, T.ArrayType) and isinstance(wanted, T.ArrayType):
+        return _fits(given.elementType, wanted.elementType)
+    if isinstance(given, T.MapType) and isinstance(wanted, T.MapType):
+        return _fits(given.keyType, wanted.keyType) and _fits(given.valueType, wanted.valueType)
+    nested = (T.StructType, T.ArrayType, T.MapType)
+    return not isinstance(given, nested) and not isinstance(wanted, nested)
 
 
 def _cast(value: Expression, given: T.DataType, wanted: T.DataType, column: Column, table: Table) -> Expression:

@@ -8,6 +8,7 @@ SparkRoomError
 ├── UnsupportedType        a type that DuckLake or Spark does not have
 ├── UnreadableFile         a Parquet file that is not what the metadata say
 ├── NullsRefused           NULLs for NOT NULL columns
+├── FilesNotFound          files that Spark wrote are not to be seen from here
 ├── WriteRefused           rows that cannot be written as the table wants them
 ├── JobFailed              Spark refused a query, or a job of it failed
 └── JobCancelled           the user stopped it
@@ -73,6 +74,15 @@ class NullsRefused(SparkRoomError):
         found = ", ".join(f"{column} is NULL in {count:,}" for column, count in nulls.items())
         super().__init__(
             f"Cannot write to {table}: of {rows:,} rows {found}, and may not be (NOT NULL). Nothing was written."
+        )
+
+
+class FilesNotFound(SparkRoomError):
+    def __init__(self, table: str, folder: str) -> None:
+        self.table, self.folder = table, folder
+        super().__init__(
+            f"Cannot write to {table}: Spark wrote its files to {folder}, and from here there are none. Executors and "
+            "this process must see the same storage: use an object store or a shared folder as `data_path`."
         )
 
 

@@ -82,3 +82,8 @@ def as_rows(spark: Spark, returned: Any) -> Rows | None:
     if isinstance(returned, pa.Table) or type(returned).__module__.split(".")[0] == "pandas":
         return spark.createDataFrame(returned)
     return None
+
+
+def exhaust(rows: Rows) -> None:
+    """Compute all rows and keep none."""
+    rows.write.format("noop").mode("overwrite").save()

@@ -55,7 +55,8 @@ class SparkSettings:
 
     @property
     def where(self) -> str:
-        return self.remote or self.master or "local[*]"
+        """For people: without the token that a Connect URL may hold."""
+        return (self.remote or self.master or "local[*]").split(";", 1)[0]
 
     @property
     def is_local(self) -> bool:
@@ -81,9 +82,18 @@ def new_session(settings: SparkSettings) -> SparkSession:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     spark = _application_for(settings)
     session = _connected(settings) if settings.remote else spark.newSession()
+    settle(session, settings)
+    return session
+
+
+def settle(session: SparkSession, settings: SparkSettings) -> None:
     for key, value in {**_DEFAULTS, **_runtime(session, settings), **_REQUIRED}.items():
         session.conf.set(key, value)
-    return session
+
+
+def is_required(key: str) -> bool:
+    """Whether a lake is read and written by this setting, so that nobody may change it."""
+    return key in _REQUIRED
 
 
 class SparkHandle:
@@ -94,6 +104,7 @@ class SparkHandle:
         self._session: SparkSession | None = None
         self._tag = f"dbt-ducklake-{uuid4()}"
         self._cancelled = False
+        self._depth = 0
 
     @property
     def is_started(self) -> bool:
@@ -107,8 +118,11 @@ class SparkHandle:
     @contextmanager
     def job(self, name: str) -> Iterator[SparkSession]:
         """Spark, with what it does in the block under a name, and stopped by `cancel`. JobCancelled, JobFailed."""
+        if self._cancelled:
+            raise JobCancelled
         spark = self.session()
         spark.addTag(self._tag)
+        self._depth += 1
         if self.settings.remote is None:
             spark.sparkContext.setJobDescription(name)
         try:
@@ -118,7 +132,14 @@ class SparkHandle:
                 raise JobCancelled from error
             raise JobFailed.from_error(error) from error
         finally:
-            spark.removeTag(self._tag)
+            self._depth -= 1
+            if self._depth == 0:
+                spark.removeTag(self._tag)
+
+    def settle(self) -> None:
+        """Bring the session's settings back to the profile's, after RESET or what a user's code may have set."""
+        if self._session is not None:
+            settle(self._session, self.settings)
 
     def cancel(self) -> None:
         """Stop the running job; called by another thread."""
@@ -173,7 +194,7 @@ def _started(settings: SparkSettings) -> SparkSession:
         # Shuffles of a small machine: Spark's own 200 partitions cost more than the work in them.
         given.setdefault("spark.sql.shuffle.partitions", str(max(4, 2 * (os.cpu_count() or 2))))
     given.setdefault("spark.driver.extraJavaOptions", _java_options(settings))
-    builder = SparkSession.builder.master(settings.where).appName(settings.app_name)
+    builder = SparkSession.builder.master(settings.master or "local[*]").appName(settings.app_name)
     for key, value in {**given, **_REQUIRED}.items():
         builder = builder.config(key, value)
     try:

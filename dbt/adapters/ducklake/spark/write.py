@@ -25,10 +25,10 @@ from dbt.adapters.ducklake.lake import (
     new_uuid,
 )
 from dbt.adapters.ducklake.spark.assignment import assigned
-from dbt.adapters.ducklake.spark.errors import NullsRefused, WriteRefused
+from dbt.adapters.ducklake.spark.errors import FilesNotFound, NullsRefused, WriteRefused
 from dbt.adapters.ducklake.spark.footers import Footer, read_footers
 from dbt.adapters.ducklake.spark.partition import PartitionKey, hive_folder, partition_keys, values_in_path
-from dbt.adapters.ducklake.spark.schema import FIELD_ID
+from dbt.adapters.ducklake.spark.schema import FIELD_ID, spark_type
 from dbt.adapters.ducklake.spark.statistics import nulls_in, statistics_of
 from dbt.adapters.ducklake.spark.storage import Storage, spark_path
 
@@ -100,6 +100,9 @@ def write_rows(
         with _file_size(spark, settings):
             _run(_laid_out(rows, table, keys, settings, sort_by), keys, settings, folder)
         found = sorted((path, size) for path, size in storage.files_below(folder) if path.endswith(".parquet"))
+        # Spark writes a file even for no rows, but none where it makes folders for the keys of rows.
+        if not found and not (keys and rows.isEmpty()):
+            raise FilesNotFound(str(table), folder)
         footers = read_footers(storage, found)
         _refuse_nulls(table, footers)
         return _described(storage, table, keys, settings, footers)
@@ -133,7 +136,9 @@ def _laid_out(
         )
         for place, column in enumerate(table.columns)
     ]
-    rows = rows.select(*columns)
+    rows = rows.select(
+        *(_without_nulls(value, column, table) for value, column in zip(columns, table.columns, strict=True))
+    )
     if keys:
         named = {column.name: F.col(_quoted(column.name)) for column in table.columns}
         rows = rows.select("*", *(key.text(named[key.column.name]) for key in keys))
@@ -143,6 +148,15 @@ def _laid_out(
     if sort_by and settings.sort:
         rows = rows.sortWithinPartitions(*(F.col(key.name) for key in keys), *sort_by)
     return rows
+
+
+def _without_nulls(value: Expression, column: Column, table: Table) -> Expression:
+    """A nested NOT NULL column fails at its first NULL: of others the footers tell how many there are."""
+    if column.nullable or not column.children:
+        return value
+    text = f"Column {column.name} of {table} is NULL in a row, and may not be (NOT NULL)."
+    checked = F.coalesce(value, F.raise_error(F.lit(text)).cast(spark_type(column)))
+    return checked.alias(column.name, metadata={FIELD_ID: int(column.id)})
 
 
 def _run(rows: DataFrame, keys: Sequence[PartitionKey], settings: WriteSettings, folder: str) -> None:

@@ -73,7 +73,8 @@ def names_in(sql: str) -> QueryNames:
     try:
         parsed = sqlglot.parse_one(sql, dialect="spark")
     except (SqlglotError, RecursionError):
-        return QueryNames(tuple(_by_tokens(reader)), ())
+        by_start = {use.start: use for use in (*_by_tokens(reader), *_function_uses(reader))}
+        return QueryNames(tuple(by_start[start] for start in sorted(by_start)), ())
     if parsed is None:
         raise NotUnderstood("An empty query", "Write a SELECT.")
     starts = {token.start: index for index, token in enumerate(reader.tokens)}
@@ -82,7 +83,7 @@ def names_in(sql: str) -> QueryNames:
         use = _table_use(reader, starts, table)
         if use is not None:
             found.setdefault(use.start, use)
-    for use in _after_table_keyword(reader):
+    for use in (*_after_table_keyword(reader), *_function_uses(reader)):
         found.setdefault(use.start, use)
     columns = {use.start: use for use in _columns(parsed, starts)}
     return QueryNames(
@@ -90,8 +91,11 @@ def names_in(sql: str) -> QueryNames:
     )
 
 
-def replaced(sql: str, names: QueryNames, views: Mapping[int, str]) -> str:
-    """The query's text with the view's name in place of each table's; `views` are by the start of the use."""
+def replaced(sql: str, names: QueryNames, views: Mapping[int, str], home: tuple[str, ...] = ()) -> str:
+    """The query's text with the view's name in place of each table's; `views` are by the start of the use.
+
+    `home` are the lake and schema of tables that are named without; their columns may be named with them.
+    """
     edits: list[tuple[int, int, str]] = []
     aliases: list[tuple[tuple[str, ...], str]] = []
     for use in names.tables:
@@ -103,14 +107,23 @@ def replaced(sql: str, names: QueryNames, views: Mapping[int, str]) -> str:
         if use.alias_at is not None:
             edits.append((use.alias_at, use.alias_at, f" AS {quoted(use.own_name)}"))
     for column in names.columns:
-        own = _folded(column.qualifier)
+        own, at_home = _folded(column.qualifier), tuple(map(fold, home))
         # A table may be named with less before it than its columns are, or with more.
-        alias = next((alias for name, alias in aliases if name[-len(own) :] == own[-len(name) :]), None)
+        alias = next((alias for name, alias in aliases if _names_it(own, name, at_home)), None)
         if alias is not None:
             edits.append((column.start, column.end, alias))
     for start, end, text in sorted(edits, reverse=True):
         sql = sql[:start] + text + sql[end:]
     return sql
+
+
+def _names_it(own: tuple[str, ...], name: tuple[str, ...], home: tuple[str, ...]) -> bool:
+    """Whether a column's qualifier means the table that the query names so."""
+    if len(own) <= len(name):
+        return name[-len(own) :] == own
+    before = own[: -len(name)]
+    missing = (*home, *name)[-len(own) : -len(name)] if len(name) < 3 else ()
+    return own[-len(name) :] == name and before == missing
 
 
 def _folded(name: Name) -> tuple[str, ...]:
@@ -124,7 +137,7 @@ def quoted(name: str) -> str:
 
 def _table_use(reader: Reader, starts: Mapping[int, int], table: exp.Table) -> TableUse | None:
     if isinstance(table.this, exp.Func):
-        return _function_use(reader, table)
+        return None
     identifiers = [part for part in table.parts if isinstance(part, exp.Identifier)]
     if not identifiers or any("start" not in part.meta for part in identifiers):
         return None
@@ -154,16 +167,18 @@ def _use_at(reader: Reader, first: int, has_alias: bool | None = None) -> TableU
     return TableUse(name, start, end, None if has_alias else alias_at, travel)
 
 
-def _function_use(reader: Reader, table: exp.Table) -> TableUse | None:
-    """A table function of DuckLake's own."""
-    name = table.this.name or table.this.sql_name()
-    if not fold(name).startswith("ducklake_"):
-        return None
-    for index, token in enumerate(reader.tokens):
-        is_call = fold(token.text) == fold(name) and index + 1 < len(reader.tokens)
-        if is_call and reader.tokens[index + 1].text == "(" and not is_quoted(token):
-            return _call_at(reader, index, bool(table.alias))
-    return None
+def _function_uses(reader: Reader) -> Iterator[TableUse]:
+    """The table functions of DuckLake's own."""
+    for index, token in enumerate(reader.tokens[:-1]):
+        is_call = fold(token.text).startswith("ducklake_") and not is_quoted(token)
+        before = reader.tokens[index - 1].text.upper().split()[-1:] if index else []
+        if (
+            is_call
+            and reader.tokens[index + 1].text == "("
+            and before
+            and before[0] in (*_BEFORE_TABLE, ",", "LATERAL")
+        ):
+            yield _call_at(reader, index, None)
 
 
 def _call_at(reader: Reader, index: int, has_alias: bool | None) -> TableUse:
@@ -280,22 +295,31 @@ def _by_tokens(reader: Reader) -> Iterator[TableUse]:
 
     The caller leaves alone what is no table of a lake; names of one part that a CTE of any depth has are left out.
     """
-    ctes = {
-        fold(token.text)
-        for index, token in enumerate(reader.tokens[:-2])
-        if reader.tokens[index + 1].text.upper() == "AS" and reader.tokens[index + 2].text == "("
-    }
+    ctes = {fold(reader.tokens[index].text) for index in range(len(reader.tokens)) if _is_cte_at(reader, index)}
     for index, token in enumerate(reader.tokens):
         before = reader.tokens[index - 1].text.upper().split()[-1:] if index else []
         if not before or before[0] not in _BEFORE_TABLE or token.text in ("(", ")", ","):
             continue
         is_call = index + 1 < len(reader.tokens) and reader.tokens[index + 1].text == "("
-        if is_call and fold(token.text).startswith("ducklake_"):
-            yield _call_at(reader, index, None)
-        elif not is_call and (token.token_type is TokenType.IDENTIFIER or token.text[:1].isalpha()):
+        if not is_call and (token.token_type is TokenType.IDENTIFIER or token.text[:1].isalpha()):
             use = _use_at(reader, index)
             if len(use.name.parts) > 1 or fold(use.own_name) not in ctes:
                 yield use
+
+
+def _is_cte_at(reader: Reader, index: int) -> bool:
+    """Whether a CTE is defined here: `name [(columns)] [MAX RECURSION LEVEL n] [AS] (` behind WITH or a comma."""
+    before = reader.tokens[index - 1].text.upper() if index else ""
+    if before not in ("WITH", "RECURSIVE", ","):
+        return False
+    reader.at = index + 1
+    if reader.accept("("):
+        reader.text_until(")")
+        if not reader.accept(")"):
+            return False
+    if reader.accept("MAX", "RECURSION", "LEVEL"):
+        reader.at += 1
+    return reader.accept("AS", "(") or reader.accept("(")
 
 
 def place_in(sql: str, use: TableUse) -> Place:

@@ -28,6 +28,8 @@ class Reading:
 
     session: LakeSession
     snapshots: dict[str, Snapshot] = field(default_factory=dict)
+    # What the names of temporary views end with, where this is not the present.
+    suffix: str = ""
 
     def of(self, lake_name: str) -> Snapshot:
         key = fold(lake_name)
@@ -57,7 +59,7 @@ def _bound(found: Reading, spark: Spark, sql: str, home: LakeName, within: tuple
         view = _view_for(found, spark, sql, use, home, within)
         if view is not None:
             views[use.start] = quoted(view)
-    return replaced(sql, names, views)
+    return replaced(sql, names, views, (home.lake, home.schema))
 
 
 def _view_for(
@@ -66,7 +68,7 @@ def _view_for(
     """The temporary view for a use, None where the name is Spark's own."""
     if use.arguments is not None:
         return _function_view(found, spark, sql, use)
-    name = _whole(found.session, use.name, home)
+    name = _whole(found.session, use.name, home, within)
     if name is None:
         return None
     try:
@@ -77,7 +79,9 @@ def _view_for(
     except NotFound as error:
         raise NameNotFound(str(error), place_in(sql, use)) from error
     assert there is not None
-    view = f"{name}@{snapshot.id}" if use.travel else str(name)
+    view = f"{_view_name(name)}@{snapshot.id}" if use.travel else f"{_view_name(name)}{found.suffix}"
+    if use.travel:
+        found = Reading(found.session, {fold(name.lake): snapshot}, f"@{snapshot.id}")
     key = (snapshot.id, there.id, there.name)
     # A view may read other lakes, whose snapshots its own lake's does not tell.
     if isinstance(there, View) or found.session.shown.get(view) != key:
@@ -86,10 +90,18 @@ def _view_for(
     return view
 
 
-def _whole(session: LakeSession, name: Name, home: LakeName) -> LakeName | None:
+def _view_name(name: LakeName) -> str:
+    """A name of its own for each table: parts with dots in them are told from parts with dots between."""
+    parts = (name.lake, name.schema, name.name)
+    return ".".join(f'"{part}"' if set(part) & set('.@"') else part for part in parts)
+
+
+def _whole(session: LakeSession, name: Name, home: LakeName, within: tuple[str, ...]) -> LakeName | None:
     parts = name.parts
     if len(parts) == 1:
-        return None if fold(parts[0]) in session.temporary else LakeName(home.lake, home.schema, parts[0])
+        # A stored view means the same to everyone, whatever temporary views a session has.
+        is_temporary = not within and fold(parts[0]) in session.temporary
+        return None if is_temporary else LakeName(home.lake, home.schema, parts[0])
     if len(parts) == 2:
         if fold(parts[0]) in _SPARKS_OWN and session.lake(home.lake).snapshot().find_schema(parts[0]) is None:
             return None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from dbt.adapters.ducklake.lake import CommitMessage, Lake, fold
+from dbt.adapters.ducklake.spark.query import forget
 from dbt.adapters.ducklake.spark.session import SparkHandle
 from dbt.adapters.ducklake.spark.storage import Storage
 from dbt.adapters.ducklake.statements.errors import NameNotFound, Place
@@ -45,6 +46,22 @@ class LakeSession:
     temporary: set[str] = field(default_factory=set)
     # The lake views of this thread's Spark session, each with the snapshot that it shows.
     shown: dict[str, object] = field(default_factory=dict)
+    changed_settings: bool = False
+
+    def __post_init__(self) -> None:
+        self._home = self.lake_name, self.schema
+
+    def renew(self) -> None:
+        """As it was at first: what one node set, used or made for itself does not reach the next."""
+        self.lake_name, self.schema = self._home
+        self.said = None
+        if self.temporary:
+            for view in self.temporary:
+                forget(self.spark.session(), view)
+            self.temporary.clear()
+        if self.changed_settings:
+            self.spark.settle()
+            self.changed_settings = False
 
     def lake(self, name: str, place: Place | None = None) -> Lake:
         found = self.find_lake(name)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import sqlglot
 from sqlglot import ErrorLevel, exp
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import SqlglotError, UnsupportedError
 
 from dbt.adapters.ducklake.lake import View
 from dbt.adapters.ducklake.statements.errors import NotAllowed
@@ -17,6 +17,48 @@ _OWN_LAKE = "{DUCKLAKE_CATALOG}"
 _STAND_IN = "__ducklake_catalog__"
 # Tags of views that Spark made: the query as it was written, and the columns that it had then.
 SPARK_SQL, SPARK_COLUMNS = "spark_sql", "spark_columns"
+
+
+# What both engines take and answer differently, or what only one of them has. sqlglot passes it on without a word.
+_UNLIKE: tuple[type[exp.Expr], ...] = tuple(
+    getattr(exp, name)
+    for name in (
+"Anonymous", "AnonymousAggFunc", "Version", "BitwiseXor", "DayOfWeek", "DayOfWeekIso", "WeekOfYear",
+        "Slice", "ArraySlice", "Quantile", "ApproxQuantile", "PercentileCont", "PercentileDisc", "Skewness",
+        "Kurtosis", "Substring", "Log", "ArrayAgg", "ArrayUniqueAgg", "TableSample", "Lateral", "Unnest",
+        "Explode", "Pivot", "RegexpExtract", "Split", "TimeToStr", "StrToTime", "ToChar", "JSONExtract",
+        "JSONExtractScalar", "Bracket", "Rand", "Levenshtein", "NumberToStr", "Conv", "DateDiff",
+        "TimestampDiff", "MonthsBetween", "GenerateSeries",
+    )
+    if hasattr(exp, name)
+)  # fmt: skip
+_WHOLE = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "INT128"})
+_EXTRACTED = frozenset({"year", "month", "day", "hour", "minute", "second", "quarter"})
+
+
+def _is_unlike(node: exp.Expr) -> bool:
+    """Whether the two engines may not agree on what this is; in doubt they do not."""
+    if isinstance(node, exp.Cast | exp.TryCast):
+        # Spark cuts a fraction off, DuckDB rounds.
+        is_plain = isinstance(node.this, exp.Literal) and (node.this.is_string or node.this.is_int)
+        return node.to.this.name in _WHOLE and not is_plain
+    if isinstance(node, exp.Extract):
+        return str(node.this).lower() not in _EXTRACTED
+    return isinstance(node, _UNLIKE)
+
+
+def _check_alike(parsed: exp.Expr) -> None:
+    unlike = next((node for node in parsed.walk() if _is_unlike(node)), None)
+    if unlike is not None:
+        raise UnsupportedError(f"{unlike.sql()[:80]} may be another thing there")
+
+
+def only_for_spark(name: str) -> str:
+    """What DuckDB finds in place of a view's query that has no translation: an error, and not other rows."""
+    text = f"View {name} is written in Spark SQL that DuckDB would answer otherwise. Read it with Spark.".replace(
+        "'", "''"
+    )
+    return f"SELECT error('{text}') AS only_for_spark"
 
 
 def spark_query_of(view: View, lake: str) -> str:
@@ -34,7 +76,9 @@ def spark_query_of(view: View, lake: str) -> str:
 
 def _translated(view: View, sql: str) -> str:
     try:
-        return sqlglot.transpile(sql, read="duckdb", write="spark", unsupported_level=ErrorLevel.RAISE)[0]
+        parsed = sqlglot.parse_one(sql, dialect="duckdb")
+        _check_alike(parsed)
+        return parsed.sql(dialect="spark", unsupported_level=ErrorLevel.RAISE)
     except (SqlglotError, RecursionError) as error:
         raise NotAllowed(
             f"read view {view}", f"its DuckDB SQL cannot be translated to Spark's ({_first_line(error)})",
@@ -49,6 +93,7 @@ def duckdb_query_of(sql: str, own: Mapping[int, tuple[str, str]]) -> str | None:
     """
     try:
         parsed = sqlglot.parse_one(sql, dialect="spark")
+        _check_alike(parsed)
         for table in parsed.find_all(exp.Table):
             starts = [part.meta.get("start") for part in table.parts if isinstance(part, exp.Identifier)]
             place = own.get(min((start for start in starts if start is not None), default=-1))

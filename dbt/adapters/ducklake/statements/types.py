@@ -20,6 +20,7 @@ _SCALARS = {
     _T.TIMESTAMPLTZ: "timestamptz", _T.TIMESTAMPNTZ: "timestamp", _T.UUID: "uuid", _T.JSON: "json",
     _T.INT128: "int128",
 }  # fmt: skip
+_OF_SEVERAL_WORDS = frozenset({"double precision", "timestamp with time zone", "timestamp without time zone"})
 _END_OF_TYPE = (",", ")", "NOT", "NULL", "COMMENT", "DEFAULT", "PRIMARY", "UNIQUE", "CHECK", "CONSTRAINT", "REFERENCES")
 
 
@@ -47,6 +48,9 @@ def read_type(text: str, place: Place) -> Column:
         parsed = exp.DataType.build(text, dialect="spark")
     except SqlglotError as error:
         raise NotUnderstood(f"The type `{text}`", "Write a type of Spark's SQL.", place) from error
+    # sqlglot drops words that it does not know behind a type.
+    if len(text.split()) > 1 and text.split()[0].isalpha() and text.lower() not in _OF_SEVERAL_WORDS:
+        raise NotUnderstood(f"The type `{text}`", "A column has a type, NOT NULL, DEFAULT and COMMENT.", place)
     return _column("", parsed, text, place)
 
 
@@ -66,6 +70,8 @@ def read_column(reader: Reader, needs_type: bool = True) -> DeclaredColumn:
             nullable = False
         elif reader.accept("COMMENT"):
             comment = reader.string()
+        elif reader.accept("DEFAULT", "NULL"):
+            default = Default()
         elif reader.accept("DEFAULT"):
             default = read_default(reader.text_until(*_END_OF_TYPE))
         elif reader.accept("NULL") or reader.accept("PRIMARY", "KEY") or reader.accept("UNIQUE"):
@@ -82,7 +88,9 @@ def read_column(reader: Reader, needs_type: bool = True) -> DeclaredColumn:
 def read_default(text: str) -> Default:
     """A default; a plain value is kept as such, anything else as an expression in DuckDB's SQL."""
     reader = Reader(text)
-    if reader.word() == "NULL":
+    if reader.is_done:
+        raise reader.unexpected("Here the default's value should stand.")
+    if reader.word() == "NULL" and len(reader.tokens) == 1:
         return Default()
     is_single = len(reader.tokens) == 1 or (len(reader.tokens) == 2 and reader.word() in ("-", "+"))
     if is_single and reader.tokens[-1].token_type.name in ("NUMBER", "STRING"):

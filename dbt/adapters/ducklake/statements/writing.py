@@ -9,6 +9,7 @@ from dbt.adapters.ducklake.lake import (
     CommitOutcomeUnknown,
     FileToAdd,
     Lake,
+    LakeError,
     Snapshot,
     SnapshotId,
     SortField,
@@ -51,13 +52,19 @@ def writing(session: LakeSession, lake: Lake, base: Snapshot | None = None) -> I
     found = Writing(session, lake, base)
     try:
         yield found
-        rows = sum(file.record_count for file in found.files)
-        said = session.message(rows=rows if found.files else None, files=len(found.files) or None)
-        found.transaction.say(said.author, said.message, said.extra_info)
+        if found.transaction.changes:
+            rows = sum(file.record_count for file in found.files)
+            said = session.message(rows=rows if found.files else None, files=len(found.files) or None)
+            found.transaction.say(said.author, said.message, said.extra_info)
+    except BaseException:
+        remove_files(session.storage(lake), found.files)
+        raise
+    try:
         found.snapshot = found.transaction.commit()
     except CommitOutcomeUnknown:
         raise
-    except BaseException:
+    except LakeError:
+        # Of anything else, such as an interrupt, it is not known whether it came before the commit or after.
         remove_files(session.storage(lake), found.files)
         raise
 

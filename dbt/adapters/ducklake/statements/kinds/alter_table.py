@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dbt.adapters.ducklake.lake import Column, Default, SortField, Table, Transaction, View
+from dbt.adapters.ducklake.lake import Column, Default, Snapshot, SortField, Table, Transaction, View
 from dbt.adapters.ducklake.spark.query import count_where
 from dbt.adapters.ducklake.statements.clauses import read_partitioning, read_properties, read_sorting
 from dbt.adapters.ducklake.statements.errors import NotAllowed
@@ -187,8 +187,9 @@ def run_alter(session: LakeSession, statement: AlterTable) -> Outcome:
         for key, value in statement.change.options:
             lake.set_option(key, value, table.schema.name, table.name)
         return Outcome(code)
-    has_nulls = _has_nulls(session, statement)
-    with writing(session, lake) as found:
+    base, has_nulls = _has_nulls(session, statement)
+    # NULLs that come after the look at them are a conflict with this.
+    with writing(session, lake, base) as found:
         if isinstance(statement.change, RenameTo):
             _rename(session, found.transaction, statement, statement.change, name)
         else:
@@ -197,16 +198,17 @@ def run_alter(session: LakeSession, statement: AlterTable) -> Outcome:
     return Outcome(code, snapshot=found.snapshot)
 
 
-def _has_nulls(session: LakeSession, statement: AlterTable) -> bool:
-    """Whether a column that shall be NOT NULL has NULLs: Spark looks."""
+def _has_nulls(session: LakeSession, statement: AlterTable) -> tuple[Snapshot | None, bool]:
+    """Whether a column that shall be NOT NULL has NULLs, and at which snapshot Spark looked."""
     change = statement.change
     if not isinstance(change, SetNullable) or change.nullable or len(change.column) > 1:
-        return False
+        return None, False
     query = f"SELECT {quoted(change.column[0])} FROM {'.'.join(map(quoted, statement.name.parts))}"
     with session.spark.job(f"NULLs of {statement.name}") as spark:
         with reading(session) as found:
             sql = bound(found, spark, query)
-        return count_where(spark, sql, f"{quoted(change.column[0])} IS NULL") > 0
+            base = found.of(session.whole(statement.name).lake)
+        return base, count_where(spark, sql, f"{quoted(change.column[0])} IS NULL") > 0
 
 
 def _rename(
@@ -220,6 +222,8 @@ def _rename(
             change.name.place,
         )  # fmt: skip
     there = transaction.find(name.schema, name.name)
+    if statement.is_view and isinstance(there, Table):
+        raise NotAllowed("alter view", f"{name} is a table", "Use ALTER TABLE.", statement.name.place)
     if isinstance(there, View):
         transaction.rename_view(name.schema, name.name, new.name)
     else:

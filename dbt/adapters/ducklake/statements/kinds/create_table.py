@@ -107,10 +107,10 @@ def _create(
     lake = session.lake(name.lake)
     if rows is None and statement.if_not_exists and _is_there(lake.snapshot(), session, statement):
         return Outcome(_CODE)
+    options = lake.options().with_values(statement.options)
     with writing(session, lake, base) as found:
         table = _made(found.transaction, session, statement, _all_columns(statement, rows, session.warn))
         if rows is not None and spark is not None:
-            options = lake.options().with_values(statement.options)
             found.add_rows(spark, rows, table, WriteSettings.of(options, table))
     for key, value in statement.options.items():
         lake.set_option(key, value, name.schema, name.name)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dbt.adapters.ducklake.spark.query import run_query
+from dbt.adapters.ducklake.spark.session import is_required
+from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.outcome import Outcome
 from dbt.adapters.ducklake.statements.reader import Reader
 from dbt.adapters.ducklake.statements.session import LakeSession
@@ -36,5 +38,20 @@ def read_spark_command(reader: Reader, code: str) -> SparkCommand:
 
 
 def run_spark_command(session: LakeSession, statement: SparkCommand) -> Outcome:
+    key = _key(statement.sql)
+    if key is not None and is_required(key):
+        raise NotAllowed(f"{statement.code} {key}", "the lake's files are read and written by it", "Leave it as it is.")
+    session.changed_settings = True
     with session.spark.job(statement.code) as spark:
-        return Outcome(statement.code, rows=run_query(spark, statement.sql))
+        rows = run_query(spark, statement.sql)
+    if statement.code == "RESET":
+        session.spark.settle()
+    return Outcome(statement.code, rows=rows)
+
+
+def _key(sql: str) -> str | None:
+    """The setting that SET or RESET names."""
+    reader = Reader(sql)
+    if not (reader.accept("SET") or reader.accept("RESET")) or reader.is_done:
+        return None
+    return reader.text_until("=").strip().strip("`").split()[0]

@@ -13,7 +13,7 @@ from dbt.adapters.ducklake.statements.outcome import Outcome
 from dbt.adapters.ducklake.statements.reader import Name, Reader
 from dbt.adapters.ducklake.statements.resolve import bound, reading
 from dbt.adapters.ducklake.statements.session import LakeSession
-from dbt.adapters.ducklake.statements.translate import SPARK_COLUMNS, SPARK_SQL, duckdb_query_of
+from dbt.adapters.ducklake.statements.translate import SPARK_COLUMNS, SPARK_SQL, duckdb_query_of, only_for_spark
 from dbt.adapters.ducklake.statements.writing import writing
 
 _CODE = "CREATE VIEW"
@@ -82,8 +82,7 @@ def _in_lake(session: LakeSession, statement: CreateView) -> Outcome:
         make = found.transaction.replace_view if statement.replace else found.transaction.create_view
         aliases = [column for column, _ in statement.columns]
         make(
-            name.schema, name.name, in_duckdb or in_spark, aliases, statement.comment,
-            dialect="duckdb" if in_duckdb else "spark",
+            name.schema, name.name, in_duckdb or only_for_spark(str(name)), aliases, statement.comment,
             tags=[(SPARK_SQL, in_spark), (SPARK_COLUMNS, json.dumps(columns))],
         )  # fmt: skip
     return Outcome(_CODE, snapshot=found.snapshot)
@@ -118,7 +117,11 @@ def _whole_names(session: LakeSession, statement: CreateView) -> str:
         _refuse_temporary(session, statement, use)
         found = session.whole(use.name) if len(use.name.parts) < 3 else None
         if found is not None:
-            parts = (found.schema, found.name) if fold(found.lake) == fold(home.lake) else (found.lake, *use.name.parts)
+            parts = (
+                (found.schema, found.name)
+                if fold(found.lake) == fold(home.lake)
+                else (found.lake, found.schema, found.name)
+            )
             whole[use.start] = ".".join(map(quoted, parts)) + _travel_text(statement.query, use)
         elif fold(use.name.parts[0]) == fold(home.lake):
             whole[use.start] = ".".join(map(quoted, use.name.parts[1:])) + _travel_text(statement.query, use)

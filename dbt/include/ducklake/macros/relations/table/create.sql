@@ -10,6 +10,7 @@
       {{ get_assert_columns_equivalent(compiled_code) }}
       {%- set compiled_code = get_select_subquery(compiled_code) -%}
     {%- endif -%}
+    {{ config.get('sql_header') or '' }}
     create or replace table {{ relation }} {{ adapter.table_clauses(model) }} as
     {{ compiled_code }}
   {%- endif -%}

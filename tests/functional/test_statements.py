@@ -1,0 +1,199 @@
+"""Statements on a lake, and what DuckDB finds of them afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from dbt.adapters.ducklake.lake import LakeDescription, connect
+from dbt.adapters.ducklake.lake.errors import InvalidOption
+from dbt.adapters.ducklake.spark.errors import FilesNotFound, JobFailed, NullsRefused, WriteRefused
+from dbt.adapters.ducklake.spark.query import fetched
+from dbt.adapters.ducklake.spark.session import SparkHandle
+from dbt.adapters.ducklake.spark.storage import Storage
+from dbt.adapters.ducklake.statements.errors import NameNotFound, NotAllowed, NotUnderstood
+from dbt.adapters.ducklake.statements.run import run
+from dbt.adapters.ducklake.statements.session import LakeSession
+from tests.conftest import spark_settings
+from tests.judge import Judge
+
+
+class Session:
+    def __init__(self, folder: Path, session: LakeSession) -> None:
+        self.folder, self.session = folder, session
+
+    def run(self, *statements: str) -> Any:
+        """The last statement's rows, or how many rows it wrote."""
+        for sql in statements:
+            outcome = run(self.session, sql)
+        if outcome.listing is not None:
+            return list(outcome.listing.rows)
+        return outcome.rows_affected if outcome.rows is None else sorted(fetched(outcome.rows), key=repr)
+
+    def judged(self, sql: str) -> list[tuple[Any, ...]]:
+        with Judge.of_this_process().attached(f"duckdb:{self.folder}/lake.ducklake") as judge:
+            judge.run("USE lake")
+            return judge.rows(sql)
+
+
+@pytest.fixture
+def lake(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    places = {name: f"duckdb:{tmp_path}/{name}.ducklake" for name in ("lake", "other")}
+    lakes = {name: connect(LakeDescription(place)) for name, place in places.items()}
+    warnings: list[str] = []
+    session = LakeSession(lakes, "lake", "main", SparkHandle(spark_settings(tmp_path_factory)), warn=warnings.append)
+    made = Session(tmp_path, session)
+    made.warnings = warnings  # type: ignore[attr-defined]
+    yield made
+    session.renew()
+    for opened in lakes.values():
+        opened.close()
+
+
+def test_all_that_a_column_may_say(lake: Session) -> None:
+    lake.run("create table t (id int not null default 7, x int default null, s string default 'it\\'s', d date)")
+    lake.run("insert into t (d) values (date'2026-01-01')")
+    expected = [(7, None, "it's", "2026-01-01")]
+    assert [(*row[:3], str(row[3])) for row in lake.run("select * from t")] == expected
+    assert lake.judged("SELECT id, x, s, d::VARCHAR FROM t") == expected
+    lake.run("insert into t values (1, 2, 'a', null)")
+    with pytest.raises(NullsRefused, match="of 2 rows id is NULL in 1"):
+        lake.run("insert into t values (null, 2, 'a', null), (1, 2, 'a', null)")
+    assert lake.judged("SELECT count(*) FROM t") == [(2,)]
+
+
+def test_a_view_is_read_as_its_tables_were(lake: Session) -> None:
+    lake.run("create table t as select 1 as a", "create view v as select a * 10 as b from t")
+    then = lake.run("select id from ducklake_current_snapshot('lake')")[0][0]
+    lake.run("insert into t values (2)")
+    assert lake.run(f"select * from v version as of {then}") == [(10,)]
+    assert lake.run("select * from v") == [(10,), (20,)]
+    assert lake.judged("SELECT * FROM v ORDER BY 1") == [(10,), (20,)]
+
+
+def test_a_view_that_duckdb_would_answer_otherwise_is_for_spark_alone(lake: Session) -> None:
+    lake.run("create table t as select date'2026-11-15' as d", "create view v as select dayofweek(d) as n from t")
+    assert lake.run("select * from v") == [(1,)]
+    with pytest.raises(duckdb.InvalidInputException, match="Read it with Spark"):
+        lake.judged("SELECT * FROM v")
+    assert "View lake.main.v is for Spark only" in lake.warnings[0]  # type: ignore[attr-defined]
+
+
+def test_a_view_of_duckdb_is_read_or_refused(lake: Session) -> None:
+    lake.run("create table t as select 1.7 as a")
+    lake.judged("CREATE VIEW v AS SELECT a + 1 AS b FROM main.t")
+    lake.judged("CREATE VIEW w AS SELECT a::INT AS b FROM main.t")
+    assert [float(row[0]) for row in lake.run("select * from v")] == [2.7]
+    with pytest.raises(NotAllowed, match="its DuckDB SQL cannot be translated"):
+        lake.run("select * from w")
+
+
+def test_a_view_in_another_lake_names_its_tables_whole(lake: Session) -> None:
+    lake.run("create table t as select 1 as a", "create view other.main.v as select * from t")
+    assert lake.run("select * from other.main.v") == [(1,)]
+    lake.run("insert into t values (2)")
+    assert lake.run("select * from other.main.v") == [(1,), (2,)]
+
+
+def test_names_with_dots_are_told_apart(lake: Session) -> None:
+    lake.run("create schema `a`", "create schema `a.b`")
+    lake.run("create table a.`b.c` as select 1 as x", "create table `a.b`.c as select 2 as x")
+    assert lake.run("select * from a.`b.c` union all select * from `a.b`.c") == [(1,), (2,)]
+
+
+def test_fields_of_structs_keep_their_names(lake: Session) -> None:
+    lake.run("create table t (s struct<x:int,y:int>)", "insert into t select named_struct('x', 1, 'y', 2)")
+    with pytest.raises(WriteRefused, match="column s is struct"):
+        lake.run("insert into t select named_struct('y', 1, 'x', 2)")
+    with pytest.raises(WriteRefused):
+        lake.run("insert into t select named_struct('x', 1)")
+    assert lake.judged("SELECT s.x, s.y FROM t") == [(1, 2)]
+
+
+def test_a_nested_column_may_be_not_null(lake: Session) -> None:
+    lake.run("create table t (l array<int> not null)", "insert into t values (array(1))")
+    with pytest.raises(JobFailed, match=r"Column l of main\.t is NULL in a row"):
+        lake.run("insert into t values (null)")
+    assert lake.judged("SELECT count(*) FROM t") == [(1,)]
+
+
+def test_a_value_that_does_not_fit_fails_the_write(lake: Session) -> None:
+    lake.run("create table t (a tinyint, b decimal(4, 2))")
+    with pytest.raises(JobFailed, match=r"Column a of main\.t has type int8, and the value 300 does not fit it"):
+        lake.run("insert into t values (300, 1)")
+    with pytest.raises(JobFailed, match=r"Column b of main\.t"):
+        lake.run("insert into t values (1, 1000)")
+    assert not list(Path(f"{lake.folder}/lake.ducklake.files").rglob("*.parquet"))
+
+
+def test_several_feeds_in_one_query(lake: Session) -> None:
+    lake.run("create table a as select 1 as x", "create table b as select 2 as x")
+    found = lake.run(
+        "select p.x, q.x, q.change_type from ducklake_table_changes('lake', 'main', 'a', 1, 2) p "
+        "cross join ducklake_table_changes('lake', 'main', 'b', 1, 2) q"
+    )
+    assert found == [(1, 2, "insert")]
+
+
+@pytest.mark.parametrize(
+    ("sql", "error"),
+    [
+        ("with c as (select 1 as a) insert into t select * from c", NotUnderstood),
+        ("from t insert into t select *", NotUnderstood),
+        ("set spark.sql.parquet.fieldId.read.enabled = false", NotAllowed),
+        ("create table u (a int) tblproperties ('foo' = '1')", InvalidOption),
+        ("create table u (a int generated always as identity)", NotUnderstood),
+        ("alter view t rename to u", NotAllowed),
+        ("select * from nowhere", NameNotFound),
+        ("drop view t", NotAllowed),
+        ("insert into t by name select 1 as nope", NotAllowed),
+        ("insert into t select 1, 2, 3", NotAllowed),
+    ],
+)
+def test_what_is_refused_leaves_the_lake_as_it_was(lake: Session, sql: str, error: type[Exception]) -> None:
+    lake.run("create table t as select 1 as a")
+    before = lake.run("select id from ducklake_current_snapshot('lake')")
+    with pytest.raises(error):
+        lake.run(sql)
+    assert lake.run("select id from ducklake_current_snapshot('lake')") == before
+
+
+def test_what_a_node_sets_for_itself_does_not_reach_the_next(lake: Session) -> None:
+    lake.run("create schema s", "use s", "create temporary view t as select 1 as a")
+    lake.run("set spark.sql.session.timeZone = Asia/Tokyo", "call ducklake_set_commit_message('lake', 'me', 'mine')")
+    lake.session.renew()
+    assert (lake.session.schema, lake.session.said, lake.session.temporary) == ("main", None, set())
+    assert lake.run("select current_timezone()") == [("UTC",)]
+    lake.run("reset")
+    assert lake.run("select current_timezone()") == [("UTC",)]
+
+
+def test_a_message_is_for_the_next_commit(lake: Session) -> None:
+    lake.run("call ducklake_set_commit_message('lake', 'me', 'mine')", "drop table if exists nope")
+    lake.run("create table t as select 1 as a", "insert into t values (2)")
+    said = lake.judged("SELECT author, commit_message FROM lake.snapshots() ORDER BY snapshot_id DESC LIMIT 2")
+    assert said == [(None, None), ("me", "mine")]
+
+
+def test_explain_is_of_the_lakes_tables(lake: Session) -> None:
+    lake.run("create table t as select 1 as a")
+    assert "FileScan parquet" in lake.run("explain select * from t")[0][0]
+
+
+def test_files_that_cannot_be_seen_are_no_empty_table(lake: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.run("create table t as select 1 as a")
+    monkeypatch.setattr(Storage, "files_below", lambda self, folder: [])
+    with pytest.raises(FilesNotFound, match="must see the same storage"):
+        lake.run("create or replace table t as select 2 as a")
+    assert lake.judged("SELECT * FROM t") == [(1,)]
+
+
+def test_not_null_is_looked_for(lake: Session) -> None:
+    lake.run("create table t as select 1 as a", "alter table t alter column a set not null")
+    with pytest.raises(NullsRefused):
+        lake.run("insert into t values (null)")
+    assert lake.run("describe t") == [("a", "int", None)]
