@@ -105,6 +105,8 @@ class DuckLakeConnectionManager(SQLConnectionManager):
 
     def cleanup_all(self) -> None:
         super().cleanup_all()
+        for handle in self._handles.values():
+            handle.session.spark.close()
         self._handles.clear()
         self.lakes.close()
 

@@ -80,8 +80,7 @@ def new_session(settings: SparkSettings) -> SparkSession:
     # PySpark writes a page of JSON to stderr for an error that it also raises.
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    spark = _application_for(settings)
-    session = _connected(settings) if settings.remote else spark.newSession()
+    session = _connected(settings) if settings.remote else _application_for(settings).newSession()
     settle(session, settings)
     return session
 
@@ -141,6 +140,13 @@ class SparkHandle:
         if self._session is not None:
             settle(self._session, self.settings)
 
+    def close(self) -> None:
+        """Leave a Connect server. A session of this process' own Spark ends with it."""
+        if self._session is not None and self.settings.remote is not None:
+            # Else its threads would keep the process from ending.
+            self._session.stop()
+        self._session = None
+
     def cancel(self) -> None:
         """Stop the running job; called by another thread."""
         self._cancelled = True
@@ -183,8 +189,6 @@ def _application_for(settings: SparkSettings) -> SparkSession:
 
 
 def _started(settings: SparkSettings) -> SparkSession:
-    if settings.remote:
-        return _connected(settings)
     check_java()
     # Without it pandas-on-Spark, which a Python model may use, refuses to work in a process where Spark runs already.
     os.environ.setdefault("PYARROW_IGNORE_TIMEZONE", "1")

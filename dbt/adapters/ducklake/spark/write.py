@@ -160,7 +160,7 @@ def _without_nulls(value: Expression, column: Column, table: Table) -> Expressio
 
 
 def _run(rows: DataFrame, keys: Sequence[PartitionKey], settings: WriteSettings, folder: str) -> None:
-    writer = rows.write.mode("errorifexists")
+    writer = rows.write.mode("error")
     for name, value in settings.writer_options():
         writer = writer.option(name, value)
     if keys:

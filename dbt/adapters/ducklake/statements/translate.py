@@ -23,7 +23,7 @@ SPARK_SQL, SPARK_COLUMNS = "spark_sql", "spark_columns"
 _UNLIKE: tuple[type[exp.Expr], ...] = tuple(
     getattr(exp, name)
     for name in (
-"Anonymous", "AnonymousAggFunc", "Version", "BitwiseXor", "DayOfWeek", "DayOfWeekIso", "WeekOfYear",
+        "Anonymous", "AnonymousAggFunc", "Version", "BitwiseXor", "DayOfWeek", "DayOfWeekIso", "WeekOfYear",
         "Slice", "ArraySlice", "Quantile", "ApproxQuantile", "PercentileCont", "PercentileDisc", "Skewness",
         "Kurtosis", "Substring", "Log", "ArrayAgg", "ArrayUniqueAgg", "TableSample", "Lateral", "Unnest",
         "Explode", "Pivot", "RegexpExtract", "Split", "TimeToStr", "StrToTime", "ToChar", "JSONExtract",

@@ -1,0 +1,73 @@
+"""The shop built through a Spark Connect server: nothing here may need Spark's own process."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from tests.judge import Judge
+
+SHOP = Path(__file__).parents[2] / "integration_project"
+DBT = Path(sys.executable).with_name("dbt")
+SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Connect server of its own, on this machine."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    log = tmp_path_factory.mktemp("connect") / "server.log"
+    settings = {"spark.connect.grpc.binding.port": port, "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1"}
+    options = [text for key, value in settings.items() for text in ("--conf", f"{key}={value}")]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [str(submit), "--class", SERVER, "--master", "local[2]", *options, "spark-internal"],
+            stdout=output, stderr=subprocess.STDOUT, env={**os.environ, "SPARK_NO_DAEMONIZE": "1"}, cwd=log.parent,
+        )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and process.poll() is None:
+            with socket.socket() as client:
+                if client.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.2)
+        assert process.poll() is None, log.read_text()
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+@pytest.mark.slow
+def test_the_shop_is_built_through_connect(server: str, tmp_path: Path) -> None:
+    shop = tmp_path / "shop"
+    shutil.copytree(SHOP, shop, ignore=shutil.ignore_patterns("target", "logs", "*.ducklake*"))
+    target = {"type": "ducklake", "metadata": f"duckdb:{tmp_path}/shop.ducklake", "schema": "main", "threads": 4}
+    outputs = {"connect": {**target, "spark": {"remote": server}}}
+    (shop / "profiles.yml").write_text(json.dumps({"shop": {"target": "connect", "outputs": outputs}}))
+    command = [str(DBT), "--no-use-colors", "build", "--profiles-dir", "."]
+    # No Java on this side.
+    environment = {**os.environ, "JAVA_HOME": "/nonexistent", "PATH": "/nonexistent"}
+    done = subprocess.run(command, cwd=shop, capture_output=True, text=True, env=environment, check=False, timeout=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "PASS=18 WARN=1 ERROR=0 SKIP=0" in done.stdout
+    with Judge() as judge:
+        judge.attach(f"duckdb:{tmp_path}/shop.ducklake")
+        assert judge.rows("SELECT count(*), count(amount) FROM lake.main.orders") == [(254, 254)]
+        assert judge.rows("SELECT count(*) FROM lake.main.customer_segments") == [(40,)]
