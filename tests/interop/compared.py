@@ -13,18 +13,24 @@ _UNIQUE = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{
 # Each lake of a test has a folder of its own, which shows where files are registered by their full paths.
 _FOLDER = re.compile(r"/[^ ]*/lake[0-9]+/")
 _TIMES = ("snapshot_time", "schedule_start")
+# A delete file holds the path of its data file, and how far a random name can be compressed is chance.
+_SIZES_OF_DELETES = ("file_size_bytes", "footer_size")
 
 
 def comparable(tables: dict[str, Rows]) -> dict[str, list[str]]:
     """Metadata rows without what must differ: uuids, times, file names, and who made the lake where."""
     return {
-        name: sorted(map(_comparable, (row for row in rows if row.get("key") not in ("created_by", "data_path"))))
+        name: sorted(
+            _comparable(row, _SIZES_OF_DELETES if name == "ducklake_delete_file" else ())
+            for row in rows
+            if row.get("key") not in ("created_by", "data_path")
+        )
         for name, rows in tables.items()
     }
 
 
-def _comparable(row: dict[str, Any]) -> str:
-    shown = ((name, None if name in _TIMES else value) for name, value in row.items())
+def _comparable(row: dict[str, Any], but_for: tuple[str, ...]) -> str:
+    shown = ((name, None if name in (*_TIMES, *but_for) else value) for name, value in row.items())
     return ", ".join(
         f"{name}={_FOLDER.sub('/', _UNIQUE.sub('*', _text(value)))}" for name, value in shown if value is not None
     )
