@@ -120,8 +120,8 @@ def test_an_error_of_spark_is_one_line_with_the_models_line(place: Place, projec
 
 @pytest.mark.parametrize("kind", ["duckdb"])
 def test_what_this_version_does_not_do_is_refused_by_name(place: Place, project: Project) -> None:
-    project.write("models/later.sql", "{{ config(materialized='incremental') }} select 1 as id")
-    assert "is incremental, and this version of dbt-ducklake only rebuilds" in project.run("run", passes=False)
+    project.write("models/later.sql", "{{ config(materialized='incremental', unique_key='id') }} select 1 as id")
+    assert "Model later has `unique_key` 'id'. This version of dbt-ducklake appends" in project.run("run", passes=False)
     project.write("models/later.sql", "{{ config(materialized='table', grants={'select': ['me']}) }} select 1 as id")
     assert "a DuckLake lake has no users" in project.run("run", passes=False)
 
@@ -135,3 +135,28 @@ def test_debug_says_what_is_wrong(place: Place, tmp_path: Path) -> None:
     said = wrong.run("debug", passes=False)
     assert "but the lake at" in said
     assert "keeps its files in" in said
+
+
+@pytest.mark.parametrize("kind", ["duckdb"])
+def test_an_incremental_model_appends(place: Place, project: Project) -> None:
+    more = "{% if is_incremental() %} where id >= (select count(*) from {{ this }}) {% endif %}"
+    project.write(
+        "models/log.sql", "{{ config(materialized='incremental') }} select id from range({{ var('n') }}) " + more
+    )
+    for count in (3, 5, 5):
+        assert "PASS=1" in project.run("run", "--vars", f"{{n: {count}}}")
+    with Judge() as judge:
+        place.attach(judge)
+        assert judge.rows("SELECT id FROM lake.main.log ORDER BY id") == [(id_,) for id_ in range(5)]
+        # The last run had no rows, and is no snapshot.
+        assert judge.rows("SELECT max(snapshot_id) FROM lake.snapshots()") == [(2,)]
+
+
+@pytest.mark.parametrize("kind", ["duckdb"])
+def test_a_query_in_a_hook_is_run(place: Place, project: Project) -> None:
+    project.write(
+        "models/m.sql",
+        "{{ config(materialized='table', pre_hook=\"select raise_error('not today')\") }} select 1 as id",
+    )
+    assert "not today" in project.run("run", passes=False)
+    assert not project.files(place)

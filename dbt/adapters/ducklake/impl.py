@@ -19,7 +19,7 @@ from dbt.adapters.ducklake.column import DuckLakeColumn
 from dbt.adapters.ducklake.connections import DuckLakeConnectionManager
 from dbt.adapters.ducklake.errors import OURS, as_dbt
 from dbt.adapters.ducklake.lake import Lake
-from dbt.adapters.ducklake.model_config import ModelConfig
+from dbt.adapters.ducklake.model_config import ModelConfig, check_incremental
 from dbt.adapters.ducklake.python_models import run_python_model
 from dbt.adapters.ducklake.relation import DuckLakeRelation
 from dbt.adapters.ducklake.seeds import load_seed
@@ -184,8 +184,13 @@ class DuckLakeAdapter(SQLAdapter):
         with self._session() as session:
             return self._response(run_python_model(session, str(relation), parsed_model, compiled_code))
 
+    @available.parse_none
+    def check_incremental(self, model: Mapping[str, Any], rebuild: bool) -> None:
+        """Refuse what an incremental model asks for and this version does not do."""
+        check_incremental(model, rebuild)
+
     def valid_incremental_strategies(self) -> list[str]:
-        return []
+        return ["append"]
 
     def debug_query(self) -> None:
         """What `dbt debug` tries, the lake before Spark: each lake opens, its data path takes files, Java is there,

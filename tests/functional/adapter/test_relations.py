@@ -106,7 +106,7 @@ class TestEphemeralMulti(BaseEphemeralMulti):
         check_relations_equal(project.adapter, ["seed", "dependent", "double_dependent", "super_dependent"])
         sql = Path("target/run/test/models/double_dependent.sql").read_text()
         assert sql.count("__dbt__cte__base as (") == 1
-        assert sql.startswith("create or replace view")
+        assert sql.strip().startswith("create or replace view")
 
 
 class TestEphemeralNested(BaseEphemeralNested):
