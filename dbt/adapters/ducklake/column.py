@@ -7,6 +7,8 @@ from typing import ClassVar
 
 from dbt.adapters.base.column import Column
 
+from dbt.adapters.ducklake.spark.schema import quoted
+
 _INTEGERS = frozenset({"tinyint", "smallint", "int", "integer", "bigint", "byte", "short", "long"})
 _FLOATS = frozenset({"float", "real", "double"})
 
@@ -20,8 +22,7 @@ class DuckLakeColumn(Column):
 
     @property
     def quoted(self) -> str:
-        doubled = self.column.replace("`", "``")
-        return f"`{doubled}`"
+        return quoted(self.column)
 
     @property
     def data_type(self) -> str:

@@ -23,6 +23,7 @@ from dbt.adapters.ducklake.model_config import ModelConfig, check_incremental
 from dbt.adapters.ducklake.python_models import run_python_model
 from dbt.adapters.ducklake.relation import DuckLakeRelation
 from dbt.adapters.ducklake.seeds import load_seed
+from dbt.adapters.ducklake.spark.schema import quoted
 from dbt.adapters.ducklake.spark.session import check_java
 from dbt.adapters.ducklake.spark.storage import check_data_path
 from dbt.adapters.ducklake.statements.kinds.alter_table import AlterTable, RenameTo, run_alter
@@ -64,8 +65,7 @@ class DuckLakeAdapter(SQLAdapter):
 
     @classmethod
     def quote(cls, identifier: str) -> str:
-        doubled = identifier.replace("`", "``")
-        return f"`{doubled}`"
+        return quoted(identifier)
 
     # Schemas and relations, of the metadata alone.
 

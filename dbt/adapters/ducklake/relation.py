@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.contracts.relation import RelationType
 
+from dbt.adapters.ducklake.spark.schema import quoted
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DuckLakeRelation(BaseRelation):
@@ -22,5 +24,4 @@ class DuckLakeRelation(BaseRelation):
     )
 
     def quoted(self, identifier: str) -> str:
-        doubled = identifier.replace("`", "``")
-        return f"`{doubled}`"
+        return quoted(identifier)

@@ -24,7 +24,7 @@ from dbt.adapters.ducklake.lake import (
 from dbt.adapters.ducklake.spark.deletes import SNAPSHOT_COLUMN, delete_file_rows
 from dbt.adapters.ducklake.spark.local_rows import dataframe_of, keys_dataframe
 from dbt.adapters.ducklake.spark.scan import POSITION, ROW_ID, ROW_SNAPSHOT, rows_of_file
-from dbt.adapters.ducklake.spark.schema import is_readable
+from dbt.adapters.ducklake.spark.schema import is_readable, quoted
 from dbt.adapters.ducklake.spark.storage import Storage
 
 _LEADING = ("snapshot_id", "rowid")
@@ -63,7 +63,7 @@ class Feed:
         def told(rows: DataFrame, alone: str, of_update: str) -> DataFrame:
             joined = rows.join(F.broadcast(both), list(_LEADING), "left")
             kind = F.when(F.col("_is_update"), F.lit(of_update)).otherwise(F.lit(alone))
-            return joined.select(*_LEADING, kind.alias("change_type"), *(_quoted(c.name) for c in self._columns))
+            return joined.select(*_LEADING, kind.alias("change_type"), *(quoted(c.name) for c in self._columns))
 
         return told(came, "insert", "update_postimage").unionAll(told(went, "delete", "update_preimage"))
 
@@ -73,7 +73,7 @@ class Feed:
 
     def _shown(self, rows: DataFrame, snapshot: object) -> DataFrame:
         leading = (F.lit(snapshot) if not hasattr(snapshot, "alias") else snapshot).cast("bigint").alias("snapshot_id")  # type: ignore[attr-defined]
-        return rows.select(leading, F.col(ROW_ID).alias("rowid"), *(F.col(_quoted(c.name)) for c in self._columns))
+        return rows.select(leading, F.col(ROW_ID).alias("rowid"), *(F.col(quoted(c.name)) for c in self._columns))
 
     def _at(self, file: DataFile, positions: DataFrame) -> DataFrame:
         """The rows of a file at positions, each with the snapshot that comes with its position."""
@@ -119,8 +119,3 @@ class Feed:
             rows = [[snapshot, row.row_id, *(row.values[place] for place in places)] for snapshot, row in inlined]
             parts.append(dataframe_of(self._spark, [*leading, *self._columns], rows))
         return reduce(DataFrame.unionAll, parts)
-
-
-def _quoted(name: str) -> str:
-    doubled = name.replace("`", "``")
-    return f"`{doubled}`"

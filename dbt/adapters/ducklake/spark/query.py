@@ -9,6 +9,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from dbt.adapters.ducklake.spark.schema import quoted
+
 Rows: TypeAlias = DataFrame
 Spark: TypeAlias = SparkSession
 
@@ -19,8 +21,7 @@ def run_query(spark: Spark, sql: str) -> Rows:
 
 def show_as(rows: Rows, view: str) -> None:
     """Make rows known to queries of the same session under a name, whatever characters it has."""
-    doubled = view.replace("`", "``")
-    rows.createOrReplaceTempView(f"`{doubled}`")
+    rows.createOrReplaceTempView(quoted(view))
 
 
 def one_value(spark: Spark, sql: str) -> object:

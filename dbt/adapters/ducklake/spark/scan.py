@@ -29,7 +29,7 @@ from dbt.adapters.ducklake.lake import (
 from dbt.adapters.ducklake.spark.deletes import SNAPSHOT_COLUMN, file_number, without_deleted
 from dbt.adapters.ducklake.spark.footers import FileLayout, layout_of, read_footers
 from dbt.adapters.ducklake.spark.local_rows import dataframe_of
-from dbt.adapters.ducklake.spark.schema import FIELD_ID, REFUSED, is_readable, spark_type
+from dbt.adapters.ducklake.spark.schema import FIELD_ID, REFUSED, is_readable, quoted, spark_type
 from dbt.adapters.ducklake.spark.storage import Storage, spark_path
 from dbt.adapters.ducklake.spark.stored import AMBIGUOUS, StoredTypes, converted, needs_conversion, read_field
 
@@ -277,9 +277,3 @@ def _refusal(table: Table, column: Column) -> Expression:
     kinds = ", ".join(sorted({part.type.text for part in column.walk() if part.type.name in REFUSED}))
     text = f"Column {column.name} of {table} has type {kinds}, which Spark cannot read. Cast it with DuckDB."
     return F.raise_error(F.lit(text)).cast("string")
-
-
-def quoted(name: str) -> str:
-    """A name as Spark SQL takes it whatever is in it."""
-    doubled = name.replace("`", "``")
-    return f"`{doubled}`"

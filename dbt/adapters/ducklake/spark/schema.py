@@ -118,3 +118,9 @@ def lake_type(kind: T.DataType, path: str) -> ColumnType:
     if type(kind) not in _LAKE:
         raise UnsupportedType(path, kind.simpleString(), "DuckLake does not store. Cast it to another, such as string.")
     return ColumnType(_LAKE[type(kind)])
+
+
+def quoted(name: str) -> str:
+    """A name as Spark SQL takes it whatever is in it."""
+    doubled = name.replace("`", "``")
+    return f"`{doubled}`"

@@ -28,7 +28,7 @@ from dbt.adapters.ducklake.spark.assignment import assigned
 from dbt.adapters.ducklake.spark.errors import FilesNotFound, NullsRefused, WriteRefused
 from dbt.adapters.ducklake.spark.footers import Footer, read_footers
 from dbt.adapters.ducklake.spark.partition import PartitionKey, hive_folder, partition_keys, values_in_path
-from dbt.adapters.ducklake.spark.schema import FIELD_ID, spark_type
+from dbt.adapters.ducklake.spark.schema import FIELD_ID, quoted, spark_type
 from dbt.adapters.ducklake.spark.statistics import nulls_in, statistics_of
 from dbt.adapters.ducklake.spark.storage import Storage, spark_path
 
@@ -140,7 +140,7 @@ def _laid_out(
         *(_without_nulls(value, column, table) for value, column in zip(columns, table.columns, strict=True))
     )
     if keys:
-        named = {column.name: F.col(_quoted(column.name)) for column in table.columns}
+        named = {column.name: F.col(quoted(column.name)) for column in table.columns}
         rows = rows.select("*", *(key.text(named[key.column.name]) for key in keys))
         rows = rows.hint("rebalance", *(F.col(key.name) for key in keys))
     elif settings.target_file_size:
@@ -259,8 +259,3 @@ def _mapped(column: Column, name: str | None = None) -> MappedColumn:
     # DuckDB calls the element of a list `list` here, whatever the file calls it.
     below = tuple(_mapped(child, "list" if column.type.name == "list" else None) for child in column.children)
     return MappedColumn(name or column.name, column.id, below)
-
-
-def _quoted(name: str) -> str:
-    doubled = name.replace("`", "``")
-    return f"`{doubled}`"

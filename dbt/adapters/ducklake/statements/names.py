@@ -14,6 +14,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType
 
 from dbt.adapters.ducklake.lake import fold
+from dbt.adapters.ducklake.spark.schema import quoted
 from dbt.adapters.ducklake.statements.errors import NotUnderstood, Place
 from dbt.adapters.ducklake.statements.reader import Name, Reader, is_quoted, place_of
 
@@ -128,11 +129,6 @@ def _names_it(own: tuple[str, ...], name: tuple[str, ...], home: tuple[str, ...]
 
 def _folded(name: Name) -> tuple[str, ...]:
     return tuple(map(fold, name.parts))
-
-
-def quoted(name: str) -> str:
-    doubled = name.replace("`", "``")
-    return f"`{doubled}`"
 
 
 def _table_use(reader: Reader, starts: Mapping[int, int], table: exp.Table) -> TableUse | None:
