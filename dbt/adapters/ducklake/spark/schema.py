@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pyspark.sql import types as T
 
 from dbt.adapters.ducklake.lake import Column, ColumnType, decimal
@@ -81,10 +79,6 @@ def leaf_type(name: str, kind: ColumnType) -> T.DataType:
 
 def field_of(column: Column) -> T.StructField:
     return T.StructField(column.name, spark_type(column), metadata={FIELD_ID: int(column.id)} if column.id else None)
-
-
-def schema_of(columns: Sequence[Column]) -> T.StructType:
-    return T.StructType([field_of(column) for column in columns])
 
 
 def is_readable(column: Column) -> bool:

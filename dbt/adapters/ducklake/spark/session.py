@@ -68,10 +68,6 @@ _application: SparkSession | None = None
 _settings: SparkSettings | None = None
 
 
-def is_running() -> bool:
-    return _application is not None
-
-
 def new_session(settings: SparkSettings) -> SparkSession:
     """A session of its own for the calling thread: temporary views and settings do not cross threads.
 
@@ -104,10 +100,6 @@ class SparkHandle:
         self._tag = f"dbt-ducklake-{uuid4()}"
         self._cancelled = False
         self._depth = 0
-
-    @property
-    def is_started(self) -> bool:
-        return self._session is not None
 
     def session(self) -> SparkSession:
         if self._session is None:
