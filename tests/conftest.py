@@ -79,4 +79,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
 def spark_settings(tmp_path_factory: pytest.TempPathFactory) -> SparkSettings:
     log = tmp_path_factory.getbasetemp() / "spark.log"
     config = {"spark.sql.shuffle.partitions": "2"}
+    if remote := os.environ.get("DBT_DUCKLAKE_TEST_REMOTE"):
+        return SparkSettings(remote=remote, config=config)
     return SparkSettings(master="local[2]", config=config, log_file=str(log))

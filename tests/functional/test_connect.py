@@ -55,6 +55,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.mark.slow
+def test_statements_and_queries_run_through_connect(server: str, tmp_path: Path) -> None:
+    suites = [str(Path(__file__).with_name(name)) for name in ("test_statements.py", "test_sql_fidelity.py")]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--basetemp={tmp_path}/pytest", *suites],
+        env={**os.environ, "DBT_DUCKLAKE_TEST_REMOTE": server}, capture_output=True, text=True, check=False,
+        timeout=900,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
 def test_the_shop_is_built_through_connect(server: str, tmp_path: Path) -> None:
     shop = tmp_path / "shop"
     shutil.copytree(SHOP, shop, ignore=shutil.ignore_patterns("target", "logs", "*.ducklake*"))

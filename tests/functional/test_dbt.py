@@ -160,3 +160,44 @@ def test_a_query_in_a_hook_is_run(place: Place, project: Project) -> None:
     )
     assert "not today" in project.run("run", passes=False)
     assert not project.files(place)
+
+
+@pytest.mark.parametrize("kind", ["duckdb"])
+def test_sources_may_be_files(place: Place, project: Project) -> None:
+    (project.folder / "landing").mkdir()
+    project.write("landing/orders.csv", "id;note;at\n1;it's;2026-01-01 00:00:00\n2;b;2026-01-02 00:00:00\n")
+    project.write("landing/events.json", '{"id": 7, "tags": ["a"]}\n')
+    options = {"header": True, "sep": ";", "inferSchema": True}
+    csv = {"format": "csv", "location": "landing/{name}.csv", "options": options}
+    typed = {**csv, "location": "landing/orders.csv", "options": {**options, "schema": "id string, note string"}}
+    tables = [
+        {
+            "name": "orders",
+            "config": {"meta": csv},
+            "loaded_at_field": "at",
+            "freshness": {"warn_after": {"count": 1, "period": "day"}},
+            "columns": [{"name": "id", "data_tests": ["unique"]}],
+        },
+        {"name": "events", "config": {"meta": {"format": "json", "location": "landing/{identifier}.json"}}},
+        {"name": "typed", "config": {"meta": typed}},
+    ]
+    project.write("models/sources.yml", json.dumps({"sources": [{"name": "landing", "tables": tables}]}))
+    for name in ("orders", "events", "typed"):
+        sql = f"select o.* from {{{{ source('landing', '{name}') }}}} o"
+        project.write(f"models/{name}_loaded.sql", f"{{{{ config(materialized='table') }}}} {sql}")
+    project.write("models/seen.sql", "select note from {{ source('landing', 'orders') }} where id = 1")
+    columns = "adapter.get_columns_in_relation(source('landing', 'orders'))"
+    project.write("models/named.sql", f"select '{{{{ {columns} | map(attribute='name') | join(',') }}}}' as n")
+    output = project.run("build")
+    assert "View lake.main.seen is for Spark only" in output
+    project.run("docs", "generate")
+    assert "WARN freshness of landing.orders" in project.run("source", "freshness")
+    with Judge() as judge:
+        judge.attach(place.metadata, data_path=place.data_path)
+        judge.run("USE lake.main")
+        assert judge.rows("SELECT id, note FROM orders_loaded ORDER BY id") == [(1, "it's"), (2, "b")]
+        assert judge.rows("SELECT * FROM events_loaded") == [(7, ["a"])]
+        assert judge.rows("SELECT typeof(id), count(*) FROM typed_loaded GROUP BY 1") == [("VARCHAR", 2)]
+    shown = project.run("show", "--inline", "select * from {{ ref('seen') }} cross join {{ ref('named') }}")
+    assert "it's" in shown
+    assert "id,note,at" in shown

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from dbt.adapters.ducklake.lake import LakeDescription, connect
-from dbt.adapters.ducklake.spark.session import SparkHandle
+from dbt.adapters.ducklake.spark.session import SparkHandle, new_session
 from dbt.adapters.ducklake.statements.run import run
 from dbt.adapters.ducklake.statements.session import LakeSession
 from tests.conftest import spark_settings
@@ -48,10 +48,9 @@ def corpus() -> Iterator[object]:
 
 
 @pytest.fixture(scope="module")
-def plain(spark: SparkSession) -> SparkSession:
+def plain(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
     """Spark without a lake: the tables are temporary views."""
-    session = spark.newSession()
-    session.conf.set("spark.sql.session.timeZone", "UTC")
+    session = new_session(spark_settings(tmp_path_factory))
     for name, sql in TABLES.items():
         session.sql(sql).createOrReplaceTempView(name)
     return session

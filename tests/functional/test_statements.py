@@ -197,3 +197,25 @@ def test_not_null_is_looked_for(lake: Session) -> None:
     with pytest.raises(NullsRefused):
         lake.run("insert into t values (null)")
     assert lake.run("describe t") == [("a", "int", None)]
+
+
+def test_what_is_only_for_spark_or_loses_something_is_said(lake: Session) -> None:
+    with Judge.of_this_process().attached(f"duckdb:{lake.folder}/lake.ducklake") as judge:
+        judge.run(
+            "CREATE TABLE lake.main.t (moment TIMESTAMP_NS)",
+            "INSERT INTO lake.main.t VALUES ('2026-01-01 00:00:00.123456789')",
+        )
+    for _ in range(2):
+        assert lake.run("select cast(moment as string) from t") == [("2026-01-01 00:00:00.123456",)]
+    lake.run("create table u as select 1 as id")
+    path = next((lake.folder / "lake.ducklake.files").rglob("u/*.parquet"))
+    lake.run(f"create view v as select * from parquet.`{path}`")
+    lake.run(f"create view w as select * from read_files('{path}')")
+    assert lake.run("select v.id, w.id from v join w on true") == [(1, 1)]
+    assert [text.split(":")[0] for text in lake.warnings] == [  # type: ignore[attr-defined]
+        "moment of main.t", "View lake.main.v is for Spark only", "View lake.main.w is for Spark only",
+    ]  # fmt: skip
+    with pytest.raises(duckdb.Error, match="Read it with Spark"):
+        lake.judged("SELECT * FROM lake.main.v")
+    with pytest.raises(NotAllowed, match="no location"):
+        lake.run("select * from read_files(format => 'csv')")

@@ -18,7 +18,7 @@ from tests.interop.reader import deletions, insertions, rows_at
 from tests.judge import Judge
 from tests.places import KINDS, Place
 
-FAST, ALL = 8, 70
+FAST, SEEDS = 8, 70
 STEPS = 22
 
 
@@ -26,7 +26,7 @@ def seeds() -> list[object]:
     """A few seeds for every kind of database, and many more that are slow together."""
     return [
         pytest.param(kind, seed, marks=[pytest.mark.slow] if seed >= FAST else [], id=f"{kind}-{seed}")
-        for seed in range(ALL)
+        for seed in range(SEEDS)
         for kind in KINDS
     ]
 

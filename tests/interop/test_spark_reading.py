@@ -15,19 +15,18 @@ from dbt.adapters.ducklake.spark.storage import Storage
 from tests.conftest import PlaceOf
 from tests.interop.generated import Generator
 from tests.interop.reader import deletions, insertions
-from tests.interop.test_reading import STEPS, Ours, Theirs, _differing
+from tests.interop.test_reading import SEEDS, STEPS, Ours, Theirs, _differing
 from tests.judge import Judge
 from tests.places import KINDS
 
-FAST, ALL = 2, 30
+FAST = 2
 
 
 def seeds() -> list[object]:
     return [
         pytest.param(kind, seed, marks=[pytest.mark.slow] if seed >= FAST else [], id=f"{kind}-{seed}")
-        for seed in range(ALL)
+        for seed in range(SEEDS)
         for kind in KINDS
-        if seed < FAST or seed % len(KINDS) == KINDS.index(kind)
     ]
 
 

@@ -118,7 +118,10 @@ class DuckLakeAdapter(SQLAdapter):
     @available.parse_list
     def get_columns_in_relation(self, relation: BaseRelation) -> list[DuckLakeColumn]:
         with self._session() as session:
-            found = metadata.columns_of(session, _name(relation).parts)
+            files = getattr(relation, "files", None)
+            found = metadata.columns_of_query(session, f"SELECT * FROM {files}") if files else metadata.columns_of(
+                session, _name(relation).parts
+            )  # fmt: skip
         return [self.Column(column.name, column.type) for column in found]
 
     # Docs and freshness, of the metadata alone.

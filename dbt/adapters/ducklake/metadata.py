@@ -57,7 +57,7 @@ def columns_of(session: LakeSession, parts: Sequence[str]) -> list[ColumnFound]:
     """The columns of a table or view; none where there is no such relation. Only a temporary view needs Spark."""
     name = Name(tuple(parts))
     if len(parts) == 1 and fold(parts[0]) in session.temporary:
-        return _described(session, f"SELECT * FROM {parts[0]}")
+        return columns_of_query(session, f"SELECT * FROM {parts[0]}")
     whole = session.whole(name)
     try:
         with session.lake(whole.lake).reading() as snapshot:
@@ -68,10 +68,11 @@ def columns_of(session: LakeSession, parts: Sequence[str]) -> list[ColumnFound]:
         return [ColumnFound(column.name, type_text(column), column.comment) for column in there.columns]
     if there is None:
         return []
-    return _described(session, f"SELECT * FROM {'.'.join(f'`{part}`' for part in parts)}")
+    return columns_of_query(session, f"SELECT * FROM {'.'.join(f'`{part}`' for part in parts)}")
 
 
-def _described(session: LakeSession, query: str) -> list[ColumnFound]:
+def columns_of_query(session: LakeSession, query: str) -> list[ColumnFound]:
+    """The columns of a query's rows; none is computed."""
     listing = run_describe(session, Describe(None, query)).listing
     assert listing is not None
     return [ColumnFound(name, kind, comment) for name, kind, comment in listing.rows]

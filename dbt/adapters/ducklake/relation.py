@@ -1,12 +1,14 @@
-"""A relation: lake, schema and name, each in backticks."""
+"""A relation: lake, schema and name, each in backticks; or the files of a source."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any, Self
 
 from dbt.adapters.base.relation import BaseRelation
-from dbt.adapters.contracts.relation import RelationType
+from dbt.adapters.contracts.relation import HasQuoting, RelationConfig, RelationType
 
+from dbt.adapters.ducklake.sources import files_of
 from dbt.adapters.ducklake.spark.schema import quoted
 
 
@@ -22,6 +24,18 @@ class DuckLakeRelation(BaseRelation):
     renameable_relations: frozenset[RelationType] = field(
         default_factory=lambda: frozenset({RelationType.Table, RelationType.View})
     )
+
+    # The table function that reads a source's files, where it is no table of a lake.
+    files: str | None = None
+
+    @classmethod
+    def create_from(cls, quoting: HasQuoting, relation_config: RelationConfig, **kwargs: Any) -> Self:
+        if getattr(relation_config, "resource_type", None) == "source":
+            kwargs["files"] = files_of(relation_config)
+        return super().create_from(quoting, relation_config, **kwargs)
+
+    def render(self) -> str:
+        return self.files or super().render()
 
     def quoted(self, identifier: str) -> str:
         return quoted(identifier)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt.adapters.ducklake.spark.schema import quoted
+from dbt.adapters.ducklake.spark.storage import spark_path
 
 Rows: TypeAlias = DataFrame
 Spark: TypeAlias = SparkSession
@@ -22,6 +23,12 @@ def run_query(spark: Spark, sql: str) -> Rows:
 def show_as(rows: Rows, view: str) -> None:
     """Make rows known to queries of the same session under a name, whatever characters it has."""
     rows.createOrReplaceTempView(quoted(view))
+
+
+def rows_of_files(spark: Spark, location: str, kind: str, schema: str | None, options: Mapping[str, str]) -> Rows:
+    """The rows of files that belong to no lake, in any format that Spark reads."""
+    reader = spark.read.format(kind).options(**options)
+    return (reader if schema is None else reader.schema(schema)).load(spark_path(location))
 
 
 def one_value(spark: Spark, sql: str) -> object:

@@ -59,6 +59,10 @@ class Storage:
         if system.get_file_info(inner).type is not fs.FileType.NotFound:
             system.delete_file(inner)
 
+    def make_folder(self, path: str) -> None:
+        system, inner = self._opened(path)
+        system.create_dir(inner, recursive=True)
+
     def remove_folder(self, path: str) -> None:
         system, inner = self._opened(path)
         if system.get_file_info(inner).type is not fs.FileType.NotFound:

@@ -97,6 +97,9 @@ def write_rows(
     folder = f"{table.location}ducklake-{new_uuid()}/"
     keys = partition_keys(table)
     try:
+        if storage.is_local:
+            # Hadoop would make these itself, and fork a chmod for each.
+            storage.make_folder(f"{folder}_temporary/0/_temporary")
         with _file_size(spark, settings):
             _run(_laid_out(rows, table, keys, settings, sort_by), keys, settings, folder)
         found = sorted((path, size) for path, size in storage.files_below(folder) if path.endswith(".parquet"))
@@ -160,7 +163,7 @@ def _without_nulls(value: Expression, column: Column, table: Table) -> Expressio
 
 
 def _run(rows: DataFrame, keys: Sequence[PartitionKey], settings: WriteSettings, folder: str) -> None:
-    writer = rows.write.mode("error")
+    writer = rows.write.mode("append")
     for name, value in settings.writer_options():
         writer = writer.option(name, value)
     if keys:

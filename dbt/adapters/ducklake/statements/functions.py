@@ -1,4 +1,5 @@
-"""DuckLake's table functions, by their own names, in FROM: what a lake says of itself, and its change feed."""
+"""Table functions in FROM: DuckLake's by their own names, for what a lake says of itself and its change feed, and
+`read_files` for rows that are in no lake."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Any, Protocol
 from dbt.adapters.ducklake.lake import Column, ColumnType, Lake, Snapshot, SnapshotId, Table
 from dbt.adapters.ducklake.spark.feed import Feed
 from dbt.adapters.ducklake.spark.local_rows import dataframe_of
-from dbt.adapters.ducklake.spark.query import Rows, Spark
+from dbt.adapters.ducklake.spark.query import Rows, Spark, rows_of_files
 from dbt.adapters.ducklake.statements.arguments import Arguments, read_arguments
 from dbt.adapters.ducklake.statements.errors import NotAllowed, NotUnderstood
 from dbt.adapters.ducklake.statements.names import TableUse, place_in
@@ -31,12 +32,28 @@ def rows_of_function(found: Read, spark: Spark, sql: str, use: TableUse) -> Rows
     arguments = read_arguments(name, use.arguments or "", place_in(sql, use))
     if name in _FEEDS:
         return _feed(found, spark, arguments)
+    if name == "read_files":
+        return _files(spark, arguments)
     function = _FUNCTIONS.get(name)
     if function is None:
-        there = ", ".join(sorted([*_FUNCTIONS, *_FEEDS]))
+        there = ", ".join(sorted([*_FUNCTIONS, *_FEEDS, "read_files"]))
         raise NotUnderstood(name, f"In FROM there are: {there}.", place_in(sql, use))
     columns, rows = function(found, arguments)
     return dataframe_of(spark, columns, rows)
+
+
+def _files(spark: Spark, arguments: Arguments) -> Rows:
+    """`read_files(location, format => 'csv', ...)`: the other arguments are the options of Spark's reader."""
+    options = dict(arguments.named)
+    location = arguments.positional[0] if len(arguments.positional) == 1 else options.pop("location", None)
+    if not isinstance(location, str) or len(arguments.positional) > 1:
+        raise NotAllowed(
+            "call read_files", "it was given no location, or more than one value without a name",
+            "Write read_files('path', format => 'csv', header => 'true').", arguments.place,
+        )  # fmt: skip
+    kind, schema = options.pop("format", None), options.pop("schema", None)
+    texts = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}
+    return rows_of_files(spark, location, str(kind or "parquet"), None if schema is None else str(schema), texts)
 
 
 Result = tuple[Sequence[Column], Iterable[Sequence[Any]]]

@@ -164,9 +164,10 @@ def _use_at(reader: Reader, first: int, has_alias: bool | None = None) -> TableU
 
 
 def _function_uses(reader: Reader) -> Iterator[TableUse]:
-    """The table functions of DuckLake's own."""
+    """The table functions of DuckLake's own, and `read_files`."""
     for index, token in enumerate(reader.tokens[:-1]):
-        is_call = fold(token.text).startswith("ducklake_") and not is_quoted(token)
+        name = fold(token.text)
+        is_call = (name.startswith("ducklake_") or name == "read_files") and not is_quoted(token)
         before = reader.tokens[index - 1].text.upper().split()[-1:] if index else []
         if (
             is_call

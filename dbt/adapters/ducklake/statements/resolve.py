@@ -140,8 +140,18 @@ def _rows_of(
 ) -> Rows:
     if isinstance(there, View):
         return _rows_of_view(found, spark, there, name, within)
+    _warn_of_nanoseconds(found.session, there)
     storage = found.session.storage(found.session.lake(name.lake))
     return scan(spark, storage, there, snapshot.files(there), snapshot.id)
+
+
+def _warn_of_nanoseconds(session: LakeSession, table: Table) -> None:
+    names = [
+        column.name for column in table.columns if any(leaf.type.name == "timestamp_ns" for leaf in column.leaves())
+    ]
+    if names and table.named.uuid not in session.warned:
+        session.warned.add(table.named.uuid)
+        session.warn(f"{', '.join(names)} of {table}: Spark cuts the nanoseconds off and reads microseconds.")
 
 
 def _rows_of_view(found: Reading, spark: Spark, view: View, name: LakeName, within: tuple[str, ...]) -> Rows:

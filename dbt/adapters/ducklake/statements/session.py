@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from dbt.adapters.ducklake.lake import CommitMessage, Lake, fold
 from dbt.adapters.ducklake.spark.query import forget
@@ -47,6 +48,8 @@ class LakeSession:
     # The lake views of this thread's Spark session, each with the snapshot that it shows.
     shown: dict[str, object] = field(default_factory=dict)
     changed_settings: bool = False
+    # The tables, by their UUIDs, of whose lost nanoseconds was told.
+    warned: set[UUID] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._home = self.lake_name, self.schema

@@ -144,9 +144,10 @@ def _refuse_temporary(session: LakeSession, statement: CreateView, use: TableUse
 
 
 def _for_duckdb(session: LakeSession, lake: str, in_spark: str) -> str | None:
-    own = {}
+    own, snapshot = {}, session.lake(lake).snapshot()
     for use in names_in(in_spark).tables:
-        if use.arguments is not None or len(use.name.parts) != 2:
+        # Another lake's table, a table function, files such as parquet.`path`.
+        if use.arguments is not None or len(use.name.parts) != 2 or snapshot.find(*use.name.parts) is None:
             return None
         own[use.start] = use.name.parts[0], use.name.parts[1]
     return duckdb_query_of(in_spark, own)
