@@ -9,6 +9,7 @@ SparkRoomError
 ├── UnreadableFile         a Parquet file that is not what the metadata say
 ├── NullsRefused           NULLs for NOT NULL columns
 ├── FilesNotFound          files that Spark wrote are not to be seen from here
+├── MatchedTwice           one row of a table is changed by several rows of a source
 ├── WriteRefused           rows that cannot be written as the table wants them
 ├── JobFailed              Spark refused a query, or a job of it failed
 └── JobCancelled           the user stopped it
@@ -17,7 +18,7 @@ SparkRoomError
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 
 class SparkRoomError(Exception):
@@ -90,6 +91,19 @@ class WriteRefused(SparkRoomError):
     def __init__(self, table: str, found: str, remedy: str) -> None:
         self.table, self.found = table, found
         super().__init__(f"Cannot write to {table}: {found}. {remedy}")
+
+
+class MatchedTwice(SparkRoomError):
+    """`shown` are some of the rows, by what names them, with the number of source rows that match each."""
+
+    def __init__(self, table: str, rows: int, shown: Sequence[tuple[str, int]]) -> None:
+        self.table, self.rows, self.shown = table, rows, tuple(shown)
+        named = "; ".join(f"{count} for {name}" for name, count in shown)
+        which = "1 row" if rows == 1 else f"{rows:,} rows"
+        super().__init__(
+            f"Cannot merge into {table}: several rows of the source match the same row of the table, for {which} "
+            f"({named}). Make the keys of the source unique. Nothing was written."
+        )
 
 
 class JobFailed(SparkRoomError):

@@ -55,6 +55,11 @@ def arranged(rows: Rows, columns: Sequence[int | str]) -> Rows:
     return placed.select(*(value.alias(f"_ducklake_{place}") for place, value in enumerate(chosen)))
 
 
+def marked(rows: Rows, name: str) -> Rows:
+    """The rows with one more column that is true in each: where a join finds none, it is NULL."""
+    return rows.withColumn(name, F.lit(True))
+
+
 def forget(spark: Spark, view: str) -> None:
     spark.catalog.dropTempView(view)
 

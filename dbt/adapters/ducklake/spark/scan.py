@@ -27,15 +27,25 @@ from dbt.adapters.ducklake.lake import (
     parse_value,
 )
 from dbt.adapters.ducklake.spark.deletes import SNAPSHOT_COLUMN, file_number, without_deleted
+from dbt.adapters.ducklake.spark.errors import UnsupportedType
 from dbt.adapters.ducklake.spark.footers import FileLayout, layout_of, read_footers
 from dbt.adapters.ducklake.spark.local_rows import dataframe_of
-from dbt.adapters.ducklake.spark.schema import FIELD_ID, REFUSED, is_readable, quoted, spark_type
+from dbt.adapters.ducklake.spark.schema import (
+    FIELD_ID,
+    REFUSED,
+    ROW_ID_FIELD_ID,
+    SNAPSHOT_FIELD_ID,
+    is_readable,
+    quoted,
+    spark_type,
+)
 from dbt.adapters.ducklake.spark.storage import Storage, spark_path
 from dbt.adapters.ducklake.spark.stored import AMBIGUOUS, StoredTypes, converted, needs_conversion, read_field
 
-SNAPSHOT_FIELD_ID, ROW_ID_FIELD_ID = 2147483539, 2147483540
 # What a row of a file is and when it came, beside the table's columns.
 POSITION, ROW_ID, ROW_SNAPSHOT = "_ducklake_position", "_ducklake_row_id", "_ducklake_row_snapshot"
+# Which file a row lies in, as a number that one scan gives it; inlined rows lie in none.
+FILE, INLINED = "_ducklake_file", -1
 
 
 @dataclass(frozen=True)
@@ -49,6 +59,41 @@ class _Group:
     has_deletes: bool
     # Above 0 where two files of a group would share a number in the join with deleted positions.
     collision: int = 0
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A table's rows with the place of each beside its columns: FILE, POSITION, and ROW_ID where the file holds one.
+
+    `files` are the data files by their numbers in FILE; POSITION of an inlined row is its place in `inlined_rows`.
+    """
+
+    rows: DataFrame
+    files: Mapping[int, DataFile]
+    of_table: TableFiles
+    snapshot: SnapshotId
+
+
+def scan_placed(spark: SparkSession, storage: Storage, table: Table, files: TableFiles, snapshot: SnapshotId) -> Placed:
+    """The rows of a table with their places, for statements that change them. Every column must be one Spark reads."""
+    unreadable = next((column for column in table.columns if not is_readable(column)), None)
+    if unreadable is not None:
+        raise UnsupportedType(unreadable.name, unreadable.type.text, "Spark cannot read. Change its rows with DuckDB.")
+    groups = _grouped(storage, files, table.columns, are_placed=True)
+    numbers: dict[int, DataFile] = {}
+    parts = []
+    for ordinal, (group, members) in enumerate(groups.items()):
+        numbers |= {_file_in_group(ordinal, file): file for file in members}
+        parts.append(_read_group(spark, storage, table, files, snapshot, group, members, table.columns, ordinal))
+    if files.inlined_rows or not parts:
+        leading = [Column(name, ColumnType("int64")) for name in (FILE, POSITION, ROW_ID)]
+        rows = ([INLINED, place, row.row_id, *row.values] for place, row in enumerate(files.inlined_rows))
+        parts.append(dataframe_of(spark, [*leading, *table.columns], rows))
+    return Placed(reduce(DataFrame.unionAll, parts), numbers, files, snapshot)
+
+
+def _file_in_group(ordinal: int, file: DataFile) -> int:
+    return ordinal << 32 | file_number(file.path)
 
 
 def scan(spark: SparkSession, storage: Storage, table: Table, files: TableFiles, snapshot: SnapshotId) -> DataFrame:
@@ -67,7 +112,11 @@ def scan(spark: SparkSession, storage: Storage, table: Table, files: TableFiles,
     return rows if len(readable) == len(table.columns) else _with_refusals(rows, table)
 
 
-def _grouped(storage: Storage, files: TableFiles, columns: Sequence[Column]) -> dict[_Group, list[DataFile]]:
+def _grouped(
+    storage: Storage, files: TableFiles, columns: Sequence[Column], are_placed: bool = False
+) -> dict[_Group, list[DataFile]]:
+    """The files in groups. Those of a group have numbers of their own where these matter: in a group with deletes, or
+    in all (`are_placed`)."""
     layouts = _layouts(storage, files, columns)
     groups: dict[_Group, list[DataFile]] = defaultdict(list)
     numbers: dict[_Group, set[int]] = defaultdict(set)
@@ -79,10 +128,10 @@ def _grouped(storage: Storage, files: TableFiles, columns: Sequence[Column]) -> 
             rows_up_to=file.rows_up_to,
             has_deletes=file.delete_file is not None or bool(files.inlined_deletes.get(file.id)),
         )
-        number = file_number(file.path) if group.has_deletes else -1
-        while number in numbers[group]:
-            group = replace(group, collision=group.collision + 1)
-        if group.has_deletes:
+        if group.has_deletes or are_placed:
+            number = file_number(file.path)
+            while number in numbers[group]:
+                group = replace(group, collision=group.collision + 1)
             numbers[group].add(number)
         groups[group].append(file)
     return groups
@@ -129,7 +178,9 @@ def _read_group(
     group: _Group,
     members: Sequence[DataFile],
     columns: Sequence[Column],
+    ordinal: int | None = None,
 ) -> DataFrame:
+    """The rows of a group of files, with their places where the group has an ordinal."""
     stored: StoredTypes = dict(group.layout.types) if group.layout else {}
     in_path = {column_id for column_id, _ in group.partition}
     inside = [column for column in columns if column.id not in in_path]
@@ -138,13 +189,27 @@ def _read_group(
         fields = _named_by(files.mappings[group.mapping], inside, fields)
     if group.rows_up_to is not None:
         fields.append(T.StructField(SNAPSHOT_COLUMN, T.LongType(), metadata={FIELD_ID: SNAPSHOT_FIELD_ID}))
+    if ordinal is not None and group.mapping is None:
+        fields.append(T.StructField(ROW_ID, T.LongType(), metadata={FIELD_ID: ROW_ID_FIELD_ID}))
     reader = spark.read.schema(T.StructType(fields)).option("__globPaths__", "false")
     rows = reader.parquet(*(spark_path(file.path) for file in members))
+    if ordinal is not None:
+        # Before any join: behind one, the scan's hidden columns are out of sight.
+        rows = rows.withColumns(_place(group, ordinal))
     if group.has_deletes:
         rows = without_deleted(spark, storage, rows, members, files.inlined_deletes, snapshot)
     if group.rows_up_to is not None:
         rows = rows.where(F.col(SNAPSHOT_COLUMN) <= F.lit(int(group.rows_up_to)))
+    if ordinal is not None:
+        return rows.select(FILE, POSITION, ROW_ID, *_values(rows, columns, group, stored))
     return _as_table(rows, columns, group, stored)
+
+
+def _place(group: _Group, ordinal: int) -> dict[str, Expression]:
+    number = F.lit(ordinal << 32).cast("bigint").bitwiseOR(F.crc32(F.encode(F.col("_metadata.file_path"), "UTF-8")))
+    found = {FILE: number, POSITION: F.col("_metadata.row_index")}
+    # A mapped file has no row ids of its own.
+    return found if group.mapping is None else {**found, ROW_ID: F.lit(None).cast("bigint")}
 
 
 def rows_of_file(

@@ -8,6 +8,9 @@ from dbt.adapters.ducklake.lake import Column, ColumnType, decimal
 from dbt.adapters.ducklake.spark.errors import UnsupportedType
 
 FIELD_ID = "parquet.field.id"
+# DuckLake's own columns in files, which are known by these ids.
+SNAPSHOT_FIELD_ID, ROW_ID_FIELD_ID = 2147483539, 2147483540
+ROW_ID_COLUMN = "_ducklake_internal_row_id"
 
 _SPARK: dict[str, T.DataType] = {
     "boolean": T.BooleanType(),

@@ -46,6 +46,13 @@ class Storage:
         with self.open(path) as file:
             return bytes(file.read())
 
+    def write(self, path: str, content: pa.Buffer) -> int:
+        """Write a small file; its size."""
+        system, inner = self._opened(path)
+        with system.open_output_stream(inner) as file:
+            file.write(content)
+        return int(content.size)
+
     def move(self, source: str, target: str) -> None:
         """Move a file within a local disk; object stores cannot."""
         system, inner = self._opened(source)

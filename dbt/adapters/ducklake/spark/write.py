@@ -28,7 +28,7 @@ from dbt.adapters.ducklake.spark.assignment import assigned
 from dbt.adapters.ducklake.spark.errors import FilesNotFound, NullsRefused, WriteRefused
 from dbt.adapters.ducklake.spark.footers import Footer, read_footers
 from dbt.adapters.ducklake.spark.partition import PartitionKey, hive_folder, partition_keys, values_in_path
-from dbt.adapters.ducklake.spark.schema import FIELD_ID, quoted, spark_type
+from dbt.adapters.ducklake.spark.schema import FIELD_ID, ROW_ID_COLUMN, ROW_ID_FIELD_ID, quoted, spark_type
 from dbt.adapters.ducklake.spark.statistics import nulls_in, statistics_of
 from dbt.adapters.ducklake.spark.storage import Storage, spark_path
 
@@ -87,8 +87,11 @@ def write_rows(
     table: Table,
     settings: WriteSettings,
     sort_by: Sequence[Expression] = (),
+    with_row_ids: bool = False,
 ) -> list[FileToAdd]:
     """Write rows, whose columns are the table's in their order, and describe the files for a commit.
+
+    With row ids, which come as a last column, the rows are new versions of those that had these ids.
 
     NullsRefused where NOT NULL columns have NULLs. After any error, or a cancelled job, no file is left.
     """
@@ -101,7 +104,7 @@ def write_rows(
             # Hadoop would make these itself, and fork a chmod for each.
             storage.make_folder(f"{folder}_temporary/0/_temporary")
         with _file_size(spark, settings):
-            _run(_laid_out(rows, table, keys, settings, sort_by), keys, settings, folder)
+            _run(_laid_out(rows, table, keys, settings, sort_by, with_row_ids), keys, settings, folder)
         found = sorted((path, size) for path, size in storage.files_below(folder) if path.endswith(".parquet"))
         # Spark writes a file even for no rows, but none where it makes folders for the keys of rows.
         if not found and not (keys and rows.isEmpty()):
@@ -129,19 +132,22 @@ def _laid_out(
     keys: Sequence[PartitionKey],
     settings: WriteSettings,
     sort_by: Sequence[Expression],
+    with_row_ids: bool,
 ) -> DataFrame:
     """The rows as they go to files: columns of the table's types with their ids, keys beside them, sorted."""
     # The rows' own columns by place: their names may not be the table's, and may repeat.
-    rows = rows.toDF(*(f"_ducklake_{place}" for place in range(len(table.columns))))
+    rows = rows.toDF(*(f"_ducklake_{place}" for place in range(len(rows.columns))))
     columns = [
         assigned(F.col(f"_ducklake_{place}"), rows.schema[place].dataType, column, table).alias(
             column.name, metadata={FIELD_ID: int(column.id)}
         )
         for place, column in enumerate(table.columns)
     ]
-    rows = rows.select(
-        *(_without_nulls(value, column, table) for value, column in zip(columns, table.columns, strict=True))
-    )
+    checked = [_without_nulls(value, column, table) for value, column in zip(columns, table.columns, strict=True)]
+    if with_row_ids:
+        row_id = F.col(f"_ducklake_{len(columns)}")
+        checked.append(row_id.alias(ROW_ID_COLUMN, metadata={FIELD_ID: ROW_ID_FIELD_ID}))
+    rows = rows.select(*checked)
     if keys:
         named = {column.name: F.col(quoted(column.name)) for column in table.columns}
         rows = rows.select("*", *(key.text(named[key.column.name]) for key in keys))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbt.adapters.ducklake.lake import Column, FileToAdd, SnapshotId
+from dbt.adapters.ducklake.spark.merge import Changed
 from dbt.adapters.ducklake.spark.query import Rows
 
 
@@ -29,6 +30,13 @@ class Outcome:
     files: int = 0
     size: int = 0
     snapshot: SnapshotId | None = None
+
+
+def changed_rows(code: str, done: Changed, snapshot: SnapshotId | None) -> Outcome:
+    """No snapshot where no row was changed."""
+    rows = done.inserted + done.updated + done.deleted
+    size = sum(file.size for file in done.added)
+    return Outcome(code, rows_affected=rows, files=len(done.added), size=size, snapshot=snapshot if rows else None)
 
 
 def written(code: str, files: Sequence[FileToAdd], snapshot: SnapshotId | None) -> Outcome:

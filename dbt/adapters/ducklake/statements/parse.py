@@ -9,9 +9,11 @@ from dbt.adapters.ducklake.statements.kinds.alter_table import AlterTable, read_
 from dbt.adapters.ducklake.statements.kinds.call import Call, read_call
 from dbt.adapters.ducklake.statements.kinds.comment import Comment, read_comment
 from dbt.adapters.ducklake.statements.kinds.create_table import CreateTable, read_create_table
+from dbt.adapters.ducklake.statements.kinds.delete import Delete, read_delete
 from dbt.adapters.ducklake.statements.kinds.describe import Describe, Show, read_describe, read_show
 from dbt.adapters.ducklake.statements.kinds.drop import Drop, Truncate, read_drop, read_truncate
 from dbt.adapters.ducklake.statements.kinds.insert import Insert, read_insert
+from dbt.adapters.ducklake.statements.kinds.merge import Merge, read_merge
 from dbt.adapters.ducklake.statements.kinds.query import BEGINNINGS, Query, read_query
 from dbt.adapters.ducklake.statements.kinds.schema import (
     CreateSchema,
@@ -20,16 +22,21 @@ from dbt.adapters.ducklake.statements.kinds.schema import (
     read_use,
 )
 from dbt.adapters.ducklake.statements.kinds.setting import Commit, SparkCommand, read_commit, read_spark_command
+from dbt.adapters.ducklake.statements.kinds.update import Update, read_update
 from dbt.adapters.ducklake.statements.kinds.view import CreateView, read_create_view
 from dbt.adapters.ducklake.statements.reader import Reader
 
 Statement: TypeAlias = (
-    Query | CreateTable | CreateView | CreateSchema | Use | Insert | Drop | Truncate | AlterTable | Comment | Describe
+    Query | CreateTable | CreateView | CreateSchema | Use | Insert | Update | Delete | Merge
+    | Drop | Truncate | AlterTable | Comment | Describe
     | Show | Call | SparkCommand | Commit
 )  # fmt: skip
 
 _READERS: dict[str, Callable[[Reader], Statement]] = {
     "INSERT": read_insert,
+    "UPDATE": read_update,
+    "DELETE": read_delete,
+    "MERGE": read_merge,
     "DROP": read_drop,
     "TRUNCATE": read_truncate,
     "ALTER": read_alter,
@@ -58,7 +65,8 @@ def parse(sql: str) -> Statement:
         if reader.accept(word):
             return read(reader)
     raise reader.unexpected(
-        "There are queries, CREATE, INSERT, ALTER, DROP, TRUNCATE, COMMENT ON, DESCRIBE, SHOW, USE, SET and CALL."
+        "There are queries, CREATE, INSERT, UPDATE, DELETE, MERGE, ALTER, DROP, TRUNCATE, COMMENT ON, DESCRIBE, SHOW, "
+        "USE, SET and CALL."
     )
 
 

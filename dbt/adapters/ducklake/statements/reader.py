@@ -24,7 +24,7 @@ class _Dialect(Spark):
 
 
 _STRINGS = frozenset({TokenType.STRING, TokenType.RAW_STRING})
-_OPENING = {"(": 1, ")": -1}
+_OPENING = {"(": 1, ")": -1, "CASE": 1, "END": -1}
 
 
 class Name(NamedTuple):
@@ -125,13 +125,14 @@ class Reader:
         return found
 
     def text_until(self, *words: str) -> str:
-        """The text up to one of the words at this depth of parentheses, or up to the end."""
+        """The text up to one of the words at this depth of parentheses and CASE, or up to the end."""
         start, depth = self.at, 0
         while not self.is_done:
             word = self.word()
             if depth == 0 and (word in words or (word == ")" and ")" in words)):
                 break
-            depth += _OPENING.get(word, 0)
+            # `t.end` is a column.
+            depth += _OPENING.get(word, 0) if self.word(-1) != "." else 0
             self.at += 1
         return self.between(start, self.at)
 

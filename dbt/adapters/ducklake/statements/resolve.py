@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -20,6 +20,7 @@ from dbt.adapters.ducklake.statements.translate import spark_query_of
 # `parquet.`/path`` and its like are Spark's own, as are its global temporary views.
 _SPARKS_OWN = frozenset({"parquet", "csv", "json", "text", "orc", "avro", "delta", "binaryfile", "xml", "global_temp"})
 _DEEPEST = 64
+_NONE: Mapping[int, str] = {}
 
 
 @dataclass
@@ -47,16 +48,21 @@ def reading(session: LakeSession) -> Iterator[Reading]:
         yield found
 
 
-def bound(found: Reading, spark: Spark, sql: str) -> str:
-    """The query's text with temporary views in place of the lakes' tables and views, which are made for it."""
-    return _bound(found, spark, sql, LakeName(found.session.lake_name, found.session.schema, ""), ())
+def bound(found: Reading, spark: Spark, sql: str, own: Mapping[int, str] = _NONE) -> str:
+    """The query's text with temporary views in place of the lakes' tables and views, which are made for it.
+
+    `own` are views that the caller made, by where in the text the names stand that they replace.
+    """
+    return _bound(found, spark, sql, LakeName(found.session.lake_name, found.session.schema, ""), (), own)
 
 
-def _bound(found: Reading, spark: Spark, sql: str, home: LakeName, within: tuple[str, ...]) -> str:
+def _bound(
+    found: Reading, spark: Spark, sql: str, home: LakeName, within: tuple[str, ...], own: Mapping[int, str] = _NONE
+) -> str:
     names = names_in(sql)
     views = {}
     for use in names.tables:
-        view = _view_for(found, spark, sql, use, home, within)
+        view = own.get(use.start) or _view_for(found, spark, sql, use, home, within)
         if view is not None:
             views[use.start] = quoted(view)
     return replaced(sql, names, views, (home.lake, home.schema))

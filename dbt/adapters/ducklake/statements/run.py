@@ -9,12 +9,15 @@ from dbt.adapters.ducklake.statements.kinds.alter_table import AlterTable, run_a
 from dbt.adapters.ducklake.statements.kinds.call import Call, run_call
 from dbt.adapters.ducklake.statements.kinds.comment import Comment, run_comment
 from dbt.adapters.ducklake.statements.kinds.create_table import CreateTable, run_create_table
+from dbt.adapters.ducklake.statements.kinds.delete import Delete, run_delete
 from dbt.adapters.ducklake.statements.kinds.describe import Describe, Show, run_describe, run_show
 from dbt.adapters.ducklake.statements.kinds.drop import Drop, Truncate, run_drop, run_truncate
 from dbt.adapters.ducklake.statements.kinds.insert import Insert, run_insert
+from dbt.adapters.ducklake.statements.kinds.merge import Merge, run_merge
 from dbt.adapters.ducklake.statements.kinds.query import Query, run_query_statement
 from dbt.adapters.ducklake.statements.kinds.schema import CreateSchema, Use, run_create_schema, run_use
 from dbt.adapters.ducklake.statements.kinds.setting import Commit, SparkCommand, run_commit, run_spark_command
+from dbt.adapters.ducklake.statements.kinds.update import Update, run_update
 from dbt.adapters.ducklake.statements.kinds.view import CreateView, run_create_view
 from dbt.adapters.ducklake.statements.outcome import Outcome
 from dbt.adapters.ducklake.statements.parse import Statement, parse
@@ -28,6 +31,9 @@ _RUNNERS: dict[type, Callable[[LakeSession, Any], Outcome]] = {
     CreateSchema: run_create_schema,
     Use: run_use,
     Insert: run_insert,
+    Update: run_update,
+    Delete: run_delete,
+    Merge: run_merge,
     Drop: run_drop,
     Truncate: run_truncate,
     AlterTable: run_alter,

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from dbt.adapters.ducklake.lake import (
     CommitOutcomeUnknown,
+    DeletesToAdd,
     FileToAdd,
     Lake,
     LakeError,
@@ -17,7 +18,10 @@ from dbt.adapters.ducklake.lake import (
     Transaction,
     View,
 )
+from dbt.adapters.ducklake.spark.delete import for_snapshot, remove_delete_files
+from dbt.adapters.ducklake.spark.merge import Changed, Clause, change_rows
 from dbt.adapters.ducklake.spark.query import Rows, Spark, sort_keys
+from dbt.adapters.ducklake.spark.scan import Placed
 from dbt.adapters.ducklake.spark.write import WriteSettings, remove_files, write_rows
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.reader import Name
@@ -32,6 +36,7 @@ class Writing:
         self.session, self.lake = session, lake
         self.transaction: Transaction = lake.transaction(base)
         self.files: list[FileToAdd] = []
+        self.deletes: list[DeletesToAdd] = []
         self.snapshot: SnapshotId | None = None
 
     def add_rows(self, spark: Spark, rows: Rows, table: Table, settings: WriteSettings) -> None:
@@ -41,6 +46,36 @@ class Writing:
         files = write_rows(spark, storage, rows, table, settings, keys)
         self.files += files
         self.transaction.append(table, files)
+
+    def change_rows(
+        self, spark: Spark, changes: Rows, clauses: Sequence[Clause], placed: Placed, table: Table,
+        settings: WriteSettings,
+    ) -> Changed:  # fmt: skip
+        """Write what the clauses make of the changed rows, and record that the rows as they were are gone."""
+        storage = self.session.storage(self.lake)
+        keys = sort_keys(sorted_by(table.sort))
+        done = change_rows(spark, storage, table, placed, changes, clauses, settings, keys)
+        self.files += done.added
+        self.deletes += done.removed.deletes
+        self.transaction.append(table, done.added)
+        self.transaction.delete(table, done.removed.deletes, done.removed.ended)
+        self.transaction.end_inlined(table, done.removed.inlined)
+        return done
+
+    def remove_files(self) -> None:
+        """Remove what was written: no commit will register it."""
+        storage = self.session.storage(self.lake)
+        remove_files(storage, self.files)
+        remove_delete_files(storage, self.deletes)
+
+    def commit(self) -> SnapshotId:
+        return self.transaction.commit(self._for_snapshot)
+
+    def _for_snapshot(self, snapshot: SnapshotId, delete: DeletesToAdd) -> DeletesToAdd:
+        """A delete file for another snapshot than it was written for. Whatever comes, the last one is known here."""
+        made = for_snapshot(self.session.storage(self.lake), snapshot, delete)
+        self.deletes = [made if known.data_file_id == made.data_file_id else known for known in self.deletes]
+        return made
 
 
 @contextmanager
@@ -57,15 +92,15 @@ def writing(session: LakeSession, lake: Lake, base: Snapshot | None = None) -> I
             said = session.message(rows=rows if found.files else None, files=len(found.files) or None)
             found.transaction.say(said.author, said.message, said.extra_info)
     except BaseException:
-        remove_files(session.storage(lake), found.files)
+        found.remove_files()
         raise
     try:
-        found.snapshot = found.transaction.commit()
+        found.snapshot = found.commit()
     except CommitOutcomeUnknown:
         raise
     except LakeError:
         # Of anything else, such as an interrupt, it is not known whether it came before the commit or after.
-        remove_files(session.storage(lake), found.files)
+        found.remove_files()
         raise
 
 

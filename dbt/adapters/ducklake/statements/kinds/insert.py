@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dbt.adapters.ducklake.lake import Column, Table, fold
+from dbt.adapters.ducklake.lake import Table, fold
 from dbt.adapters.ducklake.spark.query import Rows, arranged, run_query
 from dbt.adapters.ducklake.spark.write import WriteSettings
+from dbt.adapters.ducklake.statements.defaults import default_of
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.outcome import Outcome, written
 from dbt.adapters.ducklake.statements.reader import Name, Reader
 from dbt.adapters.ducklake.statements.resolve import bound, reading
 from dbt.adapters.ducklake.statements.session import LakeSession
-from dbt.adapters.ducklake.statements.translate import spark_expression_of
 from dbt.adapters.ducklake.statements.writing import table_named, writing
 
 _QUERIES = ("SELECT", "WITH", "FROM", "TABLE", "VALUES")
@@ -83,14 +83,3 @@ def _all_of(statement: Insert, table: Table, rows: Rows) -> tuple[str, ...]:
 def _refused(statement: Insert, found: str, table: Table) -> NotAllowed:
     there = ", ".join(column.name for column in table.columns)
     return NotAllowed(f"insert into {statement.name}", found, f"Its columns are: {there}.", statement.name.place)
-
-
-def default_of(column: Column) -> str:
-    """The column's default as Spark SQL."""
-    text = column.default.text
-    if column.type.is_container or text is None or text == "NULL":
-        return "NULL"
-    if column.default.kind == "expression":
-        return spark_expression_of(text)
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"

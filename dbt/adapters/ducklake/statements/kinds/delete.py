@@ -1,0 +1,45 @@
+"""DELETE FROM a table: rows go by delete files; a file whose rows all go is ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dbt.adapters.ducklake.statements.changing import (
+    Target,
+    changed,
+    enclosed,
+    read_target,
+)
+from dbt.adapters.ducklake.statements.kinds.drop import Truncate, run_truncate
+from dbt.adapters.ducklake.statements.outcome import Outcome
+from dbt.adapters.ducklake.statements.reader import Reader
+from dbt.adapters.ducklake.statements.session import LakeSession
+
+
+@dataclass(frozen=True)
+class Delete:
+    target: Target
+    condition: str | None = None
+
+
+def read_delete(reader: Reader) -> Delete:
+    reader.expect("FROM")
+    target = read_target(reader, "WHERE", "USING")
+    if reader.sees("USING"):
+        raise reader.unexpected("DELETE takes no USING here. Use MERGE INTO, or a subquery after WHERE.")
+    condition = None
+    if reader.accept("WHERE"):
+        condition = reader.rest()
+        if not condition:
+            raise reader.unexpected("After WHERE a condition should stand.")
+    reader.finish()
+    return Delete(target, condition)
+
+
+def run_delete(session: LakeSession, statement: Delete) -> Outcome:
+    if statement.condition is None:
+        outcome = run_truncate(session, Truncate(statement.target.name))
+        return Outcome("DELETE", rows_affected=outcome.rows_affected, snapshot=outcome.snapshot)
+    return changed(
+        session, "DELETE", statement.target, f"WHERE {enclosed(statement.condition)}", "delete", lambda _: {}
+    )

@@ -1,0 +1,49 @@
+"""UPDATE a table: the rows as they were go, and come again with new values and their old ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dbt.adapters.ducklake.lake import Table
+from dbt.adapters.ducklake.statements.changing import (
+    Assignment,
+    Target,
+    assigned_values,
+    changed,
+    enclosed,
+    read_assignments,
+    read_target,
+)
+from dbt.adapters.ducklake.statements.outcome import Outcome
+from dbt.adapters.ducklake.statements.reader import Reader
+from dbt.adapters.ducklake.statements.session import LakeSession
+
+
+@dataclass(frozen=True)
+class Update:
+    target: Target
+    assignments: tuple[Assignment, ...]
+    condition: str | None = None
+
+
+def read_update(reader: Reader) -> Update:
+    target = read_target(reader, "SET")
+    reader.expect("SET")
+    assignments = read_assignments(reader, "WHERE", "FROM")
+    if reader.sees("FROM"):
+        raise reader.unexpected("UPDATE takes no FROM here. Use MERGE INTO.")
+    condition = None
+    if reader.accept("WHERE"):
+        condition = reader.rest()
+        if not condition:
+            raise reader.unexpected("After WHERE a condition should stand.")
+    reader.finish()
+    return Update(target, assignments, condition)
+
+
+def run_update(session: LakeSession, statement: Update) -> Outcome:
+    def values(table: Table) -> dict[int, str]:
+        return assigned_values(table, statement.target, statement.assignments, f"update {statement.target.name}")
+
+    rows = f"WHERE {enclosed(statement.condition)}" if statement.condition else ""
+    return changed(session, "UPDATE", statement.target, rows, "update", values)
