@@ -10,10 +10,10 @@ from typing import Any
 
 from dbt.adapters.ducklake.lake import CommitInfo, Lake, NotFound, Snapshot, Table, View, fold
 from dbt.adapters.ducklake.statements.kinds.describe import Describe, run_describe, type_text
-from dbt.adapters.ducklake.statements.kinds.drop import row_count
 from dbt.adapters.ducklake.statements.reader import Name
 from dbt.adapters.ducklake.statements.session import LakeSession
 from dbt.adapters.ducklake.statements.translate import SPARK_COLUMNS
+from dbt.adapters.ducklake.statements.writing import row_count
 
 CATALOG_COLUMNS = (
     "table_database", "table_schema", "table_name", "table_type", "table_comment", "table_owner", "column_name",

@@ -54,6 +54,10 @@ def arrow_type(column: Column) -> pa.DataType:
         return pa.list_(arrow_type(column.children[0]))
     if column.type.name == "map":
         return pa.map_(*map(arrow_type, column.children))
+    return leaf_arrow_type(column)
+
+
+def leaf_arrow_type(column: Column) -> pa.DataType:
     kind = leaf_type(column.name, column.type)
     if isinstance(kind, T.DecimalType):
         return pa.decimal128(kind.precision, kind.scale)

@@ -104,6 +104,14 @@ def change_rows(
     return Changed(tuple(added), removed, by_kind["insert"], by_kind["update"], deleted)
 
 
+def remove_placed(spark: SparkSession, storage: Storage, table: Table, placed: Placed, gone: DataFrame) -> Removed:
+    """Remove the rows whose places `gone` has, each once."""
+    with kept(gone.select(FILE, POSITION)) as places:
+        counted = places.groupBy(FILE).agg(F.count(F.lit(1))).toArrow()
+        counts = dict(zip(*(column.to_pylist() for column in counted.columns), strict=True))
+        return remove_rows(spark, storage, table, placed, places, counts) if counts else Removed()
+
+
 @dataclass(frozen=True)
 class _Count:
     """Of the rows that a clause changes in a file (None: in no file yet): how many, and of how many places."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
 from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dbt.adapters.ducklake.lake import (
@@ -23,6 +24,7 @@ from dbt.adapters.ducklake.lake import (
     partition_text,
 )
 from dbt.adapters.ducklake.spark.murmur import bucket_of
+from dbt.adapters.ducklake.spark.schema import quoted
 from dbt.adapters.ducklake.spark.times import naive_in_utc
 
 _KEY = "_ducklake_key_{}"
@@ -58,6 +60,14 @@ def partition_keys(table: Table) -> list[PartitionKey]:
     fields = table.partitioning.fields if table.partitioning else ()
     columns = table.by_id()
     return [PartitionKey(place, columns[field.column_id], field.transform) for place, field in enumerate(fields)]
+
+
+def rows_in_partitions_of(rows: DataFrame, batch: DataFrame, table: Table) -> DataFrame:
+    """The rows that lie, by the table's present partitioning, in a partition that the batch has a row in."""
+    keys = partition_keys(table)
+    texts = [key.text(F.col(quoted(key.column.name))) for key in keys]
+    wanted = batch.select(*texts).distinct()
+    return rows.select("*", *texts).join(F.broadcast(wanted), [key.name for key in keys], "left_semi")
 
 
 def values_in_path(path: str, keys: Sequence[PartitionKey]) -> tuple[str | None, ...]:

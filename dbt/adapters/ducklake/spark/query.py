@@ -60,6 +60,10 @@ def marked(rows: Rows, name: str) -> Rows:
     return rows.withColumn(name, F.lit(True))
 
 
+def setting(spark: Spark, key: str, default: str) -> str:
+    return spark.conf.get(key, default) or default
+
+
 def forget(spark: Spark, view: str) -> None:
     spark.catalog.dropTempView(view)
 

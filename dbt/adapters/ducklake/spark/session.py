@@ -188,6 +188,8 @@ def _started(settings: SparkSettings) -> SparkSession:
     os.environ.setdefault("PYARROW_IGNORE_TIMEZONE", "1")
     given = dict(settings.config)
     if settings.is_local:
+        # Else the tasks of Python run on whatever python3 comes first on the PATH, with other packages than these.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         given = {**_LOCAL_DEFAULTS, **given}
         # Shuffles of a small machine: Spark's own 200 partitions cost more than the work in them.
         given.setdefault("spark.sql.shuffle.partitions", str(max(4, 2 * (os.cpu_count() or 2))))

@@ -35,11 +35,12 @@ def statistics_of(footer: Footer, columns: Sequence[Column]) -> dict[ColumnId, C
 
 
 def nulls_in(footer: Footer, columns: Sequence[Column]) -> dict[ColumnId, int]:
-    """How many NULLs each top-level column without children has; the footer always says."""
+    """How many NULLs each top-level column without children has, where the footer says."""
     found, place = {}, 0
     for column in columns:
-        if not column.children:
-            found[column.id] = sum(chunk.statistics.null_count for chunk in _chunks(footer, place))
+        chunks = _chunks(footer, place)
+        if not column.children and all(chunk.statistics is not None for chunk in chunks):
+            found[column.id] = sum(chunk.statistics.null_count for chunk in chunks)
         place += len(list(column.leaves()))
     return found
 

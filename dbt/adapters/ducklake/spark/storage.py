@@ -53,6 +53,13 @@ class Storage:
             file.write(content)
         return int(content.size)
 
+    def create(self, path: str) -> fs.NativeFile:
+        """A new file to write to, and the folders on its way."""
+        system, inner = self._opened(path)
+        if self.is_local:
+            system.create_dir(str(PurePosixPath(inner).parent), recursive=True)
+        return system.open_output_stream(inner)
+
     def move(self, source: str, target: str) -> None:
         """Move a file within a local disk; object stores cannot."""
         system, inner = self._opened(source)

@@ -24,6 +24,7 @@ from dbt.adapters.ducklake.lake import (
     Table,
     new_uuid,
 )
+from dbt.adapters.ducklake.spark.arrow_files import ArrowFiles, counted_leaves, schema_with_ids
 from dbt.adapters.ducklake.spark.assignment import assigned
 from dbt.adapters.ducklake.spark.errors import FilesNotFound, NullsRefused, WriteRefused
 from dbt.adapters.ducklake.spark.footers import Footer, read_footers
@@ -33,6 +34,7 @@ from dbt.adapters.ducklake.spark.statistics import nulls_in, statistics_of
 from dbt.adapters.ducklake.spark.storage import Storage, spark_path
 
 _CODECS = {"uncompressed": "none", "lz4": "lz4_raw"}
+_ARROW_CODECS = {"uncompressed": "NONE", "lz4_raw": "LZ4"}
 _LEVELS = {"zstd": "parquet.compression.codec.zstd.level", "gzip": "zlib.compress.level"}
 # Longer bounds are cut, and the upper one raised, as DuckDB does.
 _LONGEST_BOUND = "256"
@@ -100,18 +102,19 @@ def write_rows(
     folder = f"{table.location}ducklake-{new_uuid()}/"
     keys = partition_keys(table)
     try:
-        if storage.is_local:
-            # Hadoop would make these itself, and fork a chmod for each.
-            storage.make_folder(f"{folder}_temporary/0/_temporary")
         with _file_size(spark, settings):
-            _run(_laid_out(rows, table, keys, settings, sort_by, with_row_ids), keys, settings, folder)
+            laid_out = _laid_out(rows, table, keys, settings, sort_by, with_row_ids)
+            if with_row_ids and needs_mapping(table.columns):
+                _arrow_files(storage, table, keys, settings, folder).write(laid_out)
+            else:
+                _run(storage, laid_out, keys, settings, folder)
         found = sorted((path, size) for path, size in storage.files_below(folder) if path.endswith(".parquet"))
         # Spark writes a file even for no rows, but none where it makes folders for the keys of rows.
-        if not found and not (keys and rows.isEmpty()):
+        if not found and not ((keys or with_row_ids) and rows.isEmpty()):
             raise FilesNotFound(str(table), folder)
         footers = read_footers(storage, found)
         _refuse_nulls(table, footers)
-        return _described(storage, table, keys, settings, footers)
+        return _described(storage, table, keys, settings, footers, with_row_ids)
     except BaseException:
         storage.remove_folder(folder)
         raise
@@ -143,7 +146,9 @@ def _laid_out(
         )
         for place, column in enumerate(table.columns)
     ]
-    checked = [_without_nulls(value, column, table) for value, column in zip(columns, table.columns, strict=True)]
+    checked = [
+        _without_nulls(value, column, table, with_row_ids) for value, column in zip(columns, table.columns, strict=True)
+    ]
     if with_row_ids:
         row_id = F.col(f"_ducklake_{len(columns)}")
         checked.append(row_id.alias(ROW_ID_COLUMN, metadata={FIELD_ID: ROW_ID_FIELD_ID}))
@@ -154,21 +159,41 @@ def _laid_out(
         rows = rows.hint("rebalance", *(F.col(key.name) for key in keys))
     elif settings.target_file_size:
         rows = rows.hint("rebalance")
+    if keys and with_row_ids and not (sort_by and settings.sort):
+        rows = rows.sortWithinPartitions(*(F.col(key.name) for key in keys))
     if sort_by and settings.sort:
         rows = rows.sortWithinPartitions(*(F.col(key.name) for key in keys), *sort_by)
     return rows
 
 
-def _without_nulls(value: Expression, column: Column, table: Table) -> Expression:
-    """A nested NOT NULL column fails at its first NULL: of others the footers tell how many there are."""
-    if column.nullable or not column.children:
+def _without_nulls(value: Expression, column: Column, table: Table, at_once: bool) -> Expression:
+    """A nested NOT NULL column fails at its first NULL (`at_once`: any column): of others the footers tell how many
+    there are."""
+    if column.nullable or not (column.children or at_once):
         return value
     text = f"Column {column.name} of {table} is NULL in a row, and may not be (NOT NULL)."
     checked = F.coalesce(value, F.raise_error(F.lit(text)).cast(spark_type(column)))
     return checked.alias(column.name, metadata={FIELD_ID: int(column.id)})
 
 
-def _run(rows: DataFrame, keys: Sequence[PartitionKey], settings: WriteSettings, folder: str) -> None:
+def _arrow_files(
+    storage: Storage, table: Table, keys: Sequence[PartitionKey], settings: WriteSettings, folder: str
+) -> ArrowFiles:
+    options = {
+        "compression": _ARROW_CODECS.get(settings.compression, settings.compression),
+        "compression_level": int(settings.compression_level) if settings.compression_level else None,
+        "data_page_version": "2.0" if settings.version == "V2" else "1.0",
+        "write_statistics": counted_leaves(table.columns),
+        "store_schema": False,
+    }
+    names = tuple(key.name for key in keys)
+    return ArrowFiles(storage, folder, schema_with_ids(table.columns), options, int(settings.row_group_rows), names)
+
+
+def _run(storage: Storage, rows: DataFrame, keys: Sequence[PartitionKey], settings: WriteSettings, folder: str) -> None:
+    if storage.is_local:
+        # Hadoop would make these itself, and fork a chmod for each.
+        storage.make_folder(f"{folder}_temporary/0/_temporary")
     writer = rows.write.mode("append")
     for name, value in settings.writer_options():
         writer = writer.option(name, value)
@@ -211,8 +236,9 @@ def _described(
     keys: Sequence[PartitionKey],
     settings: WriteSettings,
     footers: Sequence[Footer],
+    with_row_ids: bool,
 ) -> list[FileToAdd]:
-    mapping = name_mapping(table.columns) if needs_mapping(table.columns) else None
+    mapping = name_mapping(table.columns) if needs_mapping(table.columns) and not with_row_ids else None
     described: list[FileToAdd] = []
     try:
         for footer in footers:

@@ -187,12 +187,15 @@ class Change:
 
     def plan(self, spark: Spark, rows: Rows, where: Sequence[Predicate] = ()) -> Planned:
         """`where` says in which files rows can be that the statement changes. No row is computed yet."""
-        storage = self.session.storage(self.lake)
-        placed = scan_placed(spark, storage, self.table, self.base.files(self.table, where), self.base.id)
+        placed = self.placed(spark, where)
         show_as(placed.rows, _VIEW)
         sql, own = rows.query(self.target)
         changes = run_query(spark, bound(self.found, spark, sql, own))
         return Planned(rows.clauses, placed, changes, WriteSettings.of(self.lake.options(), self.table))
+
+    def placed(self, spark: Spark, where: Sequence[Predicate] = ()) -> Placed:
+        storage = self.session.storage(self.lake)
+        return scan_placed(spark, storage, self.table, self.base.files(self.table, where), self.base.id)
 
     def commit(self, spark: Spark, planned: Planned) -> Outcome:
         """Compute the changed rows, write them and commit."""

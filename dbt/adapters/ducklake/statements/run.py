@@ -12,9 +12,10 @@ from dbt.adapters.ducklake.statements.kinds.create_table import CreateTable, run
 from dbt.adapters.ducklake.statements.kinds.delete import Delete, run_delete
 from dbt.adapters.ducklake.statements.kinds.describe import Describe, Show, run_describe, run_show
 from dbt.adapters.ducklake.statements.kinds.drop import Drop, Truncate, run_drop, run_truncate
-from dbt.adapters.ducklake.statements.kinds.insert import Insert, run_insert
+from dbt.adapters.ducklake.statements.kinds.insert import Insert
 from dbt.adapters.ducklake.statements.kinds.merge import Merge, run_merge
 from dbt.adapters.ducklake.statements.kinds.query import Query, run_query_statement
+from dbt.adapters.ducklake.statements.kinds.replace import run_insert_or_replace
 from dbt.adapters.ducklake.statements.kinds.schema import CreateSchema, Use, run_create_schema, run_use
 from dbt.adapters.ducklake.statements.kinds.setting import Commit, SparkCommand, run_commit, run_spark_command
 from dbt.adapters.ducklake.statements.kinds.update import Update, run_update
@@ -30,7 +31,7 @@ _RUNNERS: dict[type, Callable[[LakeSession, Any], Outcome]] = {
     CreateView: run_create_view,
     CreateSchema: run_create_schema,
     Use: run_use,
-    Insert: run_insert,
+    Insert: run_insert_or_replace,
     Update: run_update,
     Delete: run_delete,
     Merge: run_merge,

@@ -15,11 +15,12 @@ from dbt.adapters.ducklake.lake import (
     SnapshotId,
     SortField,
     Table,
+    TableFiles,
     Transaction,
     View,
 )
-from dbt.adapters.ducklake.spark.delete import for_snapshot, remove_delete_files
-from dbt.adapters.ducklake.spark.merge import Changed, Clause, change_rows
+from dbt.adapters.ducklake.spark.delete import Removed, for_snapshot, remove_delete_files
+from dbt.adapters.ducklake.spark.merge import Changed, Clause, change_rows, remove_placed
 from dbt.adapters.ducklake.spark.query import Rows, Spark, sort_keys
 from dbt.adapters.ducklake.spark.scan import Placed
 from dbt.adapters.ducklake.spark.write import WriteSettings, remove_files, write_rows
@@ -56,11 +57,27 @@ class Writing:
         keys = sort_keys(sorted_by(table.sort))
         done = change_rows(spark, storage, table, placed, changes, clauses, settings, keys)
         self.files += done.added
-        self.deletes += done.removed.deletes
         self.transaction.append(table, done.added)
-        self.transaction.delete(table, done.removed.deletes, done.removed.ended)
-        self.transaction.end_inlined(table, done.removed.inlined)
+        self._record(table, done.removed)
         return done
+
+    def remove_rows(self, spark: Spark, gone: Rows, placed: Placed, table: Table) -> int:
+        """Record that the rows whose places `gone` has are gone; how many they are."""
+        removed = remove_placed(spark, self.session.storage(self.lake), table, placed, gone)
+        self._record(table, removed)
+        return removed.count
+
+    def remove_all(self, table: Table) -> int:
+        """Record that all rows that a table has are gone; how many they are."""
+        files = self.transaction.base.files(table)
+        self.transaction.delete(table, [], [file.id for file in files.data_files])
+        self.transaction.end_inlined(table, files.inlined_rows)
+        return row_count(files)
+
+    def _record(self, table: Table, removed: Removed) -> None:
+        self.deletes += removed.deletes
+        self.transaction.delete(table, removed.deletes, removed.ended)
+        self.transaction.end_inlined(table, removed.inlined)
 
     def remove_files(self) -> None:
         """Remove what was written: no commit will register it."""
@@ -114,3 +131,10 @@ def table_named(transaction: Transaction, name: LakeName, asked: str, written: N
 def sorted_by(fields: Sequence[SortField]) -> list[tuple[str, bool, bool]]:
     """Sort keys as (Spark expression, descending, NULLs first)."""
     return [(spark_expression_of(field.expression), field.descending, field.nulls_first) for field in fields]
+
+
+def row_count(files: TableFiles) -> int:
+    """The rows of a table that are not deleted, by the counts that the metadata keep."""
+    deleted = sum(file.delete_file.delete_count for file in files.data_files if file.delete_file is not None)
+    inlined = sum(map(len, files.inlined_deletes.values()))
+    return sum(file.record_count for file in files.data_files) - deleted - inlined + len(files.inlined_rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dbt.adapters.ducklake.lake import Table, TableFiles, View, fold
+from dbt.adapters.ducklake.lake import Table, View, fold
 from dbt.adapters.ducklake.spark.query import forget
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.outcome import Outcome
@@ -75,18 +75,10 @@ def run_truncate(session: LakeSession, statement: Truncate) -> Outcome:
     lake = session.lake(name.lake)
     with lake.reading() as base:
         table = table_named(lake.transaction(base), name, "truncate", statement.name)
-        files = base.files(table)
+        base.files(table)
     with writing(session, lake, base) as found:
-        found.transaction.delete(table, [], [file.id for file in files.data_files])
-        found.transaction.end_inlined(table, files.inlined_rows)
-    return Outcome("TRUNCATE", rows_affected=row_count(files), snapshot=found.snapshot)
-
-
-def row_count(files: TableFiles) -> int:
-    """The rows of a table that are not deleted, by the counts that the metadata keep."""
-    deleted = sum(file.delete_file.delete_count for file in files.data_files if file.delete_file is not None)
-    inlined = sum(map(len, files.inlined_deletes.values()))
-    return sum(file.record_count for file in files.data_files) - deleted - inlined + len(files.inlined_rows)
+        rows = found.remove_all(table)
+    return Outcome("TRUNCATE", rows_affected=rows, snapshot=found.snapshot)
 
 
 def _drop_schema(session: LakeSession, statement: Drop) -> Outcome:

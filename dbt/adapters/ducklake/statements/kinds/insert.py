@@ -1,7 +1,8 @@
-"""INSERT INTO a table: a query's rows, by place or by name."""
+"""INSERT: a query's rows, by place or by name; `replace.py` runs those that take the place of others."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dbt.adapters.ducklake.lake import Table, fold
@@ -19,6 +20,24 @@ _QUERIES = ("SELECT", "WITH", "FROM", "TABLE", "VALUES")
 
 
 @dataclass(frozen=True)
+class Partition:
+    """One key of PARTITION (...): a column, and its value; without one, the partitions are those in the rows."""
+
+    column: str
+    value: str | None = None
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """Which rows go as the new ones come: all; those of partitions; those with the same values in `using`; those that
+    a condition finds."""
+
+    partition: tuple[Partition, ...] = ()
+    using: tuple[str, ...] = ()
+    condition: str | None = None
+
+
+@dataclass(frozen=True)
 class Insert:
     """`columns` are those named after the table; without them the query has all, in their order, or `by_name`."""
 
@@ -26,22 +45,48 @@ class Insert:
     query: str
     columns: tuple[str, ...] = ()
     by_name: bool = False
+    replaced: Replaced | None = None
+
+    @property
+    def keys(self) -> tuple[Partition, ...]:
+        return self.replaced.partition if self.replaced else ()
 
 
 def read_insert(reader: Reader) -> Insert:
-    if reader.sees("OVERWRITE"):
-        raise reader.unexpected("INSERT OVERWRITE comes in a later version. Rebuild the table, or use INSERT INTO.")
-    reader.expect("INTO")
+    is_overwrite = reader.accept("OVERWRITE")
+    if not is_overwrite:
+        reader.expect("INTO")
     reader.accept("TABLE")
     name = reader.name()
+    replaced = Replaced(partition=_read_partition(reader)) if is_overwrite else None
     columns: tuple[str, ...] = ()
     by_name = reader.accept("BY", "NAME")
     is_query = reader.sees("(") and any(reader.sees("(", word) for word in _QUERIES)
     if not by_name and reader.sees("(") and not is_query:
         columns = reader.in_parentheses(reader.name_part)
+    if not is_overwrite and reader.accept("REPLACE"):
+        replaced = _read_replaced(reader)
     if reader.word() not in (*_QUERIES, "("):
         raise reader.unexpected("Here VALUES or a query should stand.")
-    return Insert(name, reader.rest(), columns, by_name)
+    return Insert(name, reader.rest(), columns, by_name, replaced)
+
+
+def _read_partition(reader: Reader) -> tuple[Partition, ...]:
+    def one() -> Partition:
+        column = reader.name_part()
+        return Partition(column, reader.text_until(",", ")") if reader.accept("=") else None)
+
+    return reader.in_parentheses(one) if reader.accept("PARTITION") else ()
+
+
+def _read_replaced(reader: Reader) -> Replaced:
+    if reader.accept("USING"):
+        return Replaced(using=reader.in_parentheses(reader.name_part))
+    reader.expect("WHERE")
+    condition = reader.text_until("SELECT", "WITH", "FROM", "VALUES", "TABLE")
+    if not condition:
+        raise reader.unexpected("After WHERE a condition should stand.")
+    return Replaced(condition=condition)
 
 
 def run_insert(session: LakeSession, statement: Insert) -> Outcome:
@@ -54,32 +99,35 @@ def run_insert(session: LakeSession, statement: Insert) -> Outcome:
             options = lake.options()
         with writing(session, lake, base) as work:
             table = table_named(work.transaction, name, f"insert into {statement.name}", statement.name)
-            rows = _for_table(statement, table, run_query(spark, sql))
+            rows = for_table(statement, table, run_query(spark, sql))
             work.add_rows(spark, rows, table, WriteSettings.of(options, table))
     return written("INSERT", work.files, work.snapshot)
 
 
-def _for_table(statement: Insert, table: Table, rows: Rows) -> Rows:
+def for_table(statement: Insert, table: Table, rows: Rows) -> Rows:
     """The rows with the table's columns in their order; those that are not given have their defaults."""
-    given = tuple(rows.columns) if statement.by_name else statement.columns or _all_of(statement, table, rows)
+    fixed = {fold(key.column): key.value for key in statement.keys if key.value is not None}
+    given = tuple(rows.columns) if statement.by_name else statement.columns or _all_of(statement, table, rows, fixed)
     if len(given) != len(rows.columns):
-        raise _refused(statement, f"{len(given)} columns are named and the query has {len(rows.columns)}", table)
+        raise refused(statement, f"{len(given)} columns are named and the query has {len(rows.columns)}", table)
     places = {fold(name): place for place, name in enumerate(given)}
-    if unknown := [name for name in given if fold(name) not in {fold(column.name) for column in table.columns}]:
-        raise _refused(statement, f"there is no column {unknown[0]}", table)
-    if len(places) != len(given):
-        raise _refused(statement, "a column is named twice", table)
-    return arranged(rows, [places.get(fold(column.name), default_of(column)) for column in table.columns])
+    known = {fold(column.name) for column in table.columns}
+    if unknown := [name for name in (*given, *fixed) if fold(name) not in known]:
+        raise refused(statement, f"there is no column {unknown[0]}", table)
+    if len(places) != len(given) or places.keys() & fixed.keys():
+        raise refused(statement, "a column is named twice", table)
+    return arranged(
+        rows, [places.get(fold(c.name), fixed.get(fold(c.name)) or default_of(c)) for c in table.columns]
+    )  # fmt: skip
 
 
-def _all_of(statement: Insert, table: Table, rows: Rows) -> tuple[str, ...]:
-    if len(rows.columns) != len(table.columns):
-        raise _refused(
-            statement, f"the query has {len(rows.columns)} columns and the table {len(table.columns)}", table
-        )
-    return tuple(column.name for column in table.columns)
+def _all_of(statement: Insert, table: Table, rows: Rows, fixed: Mapping[str, object]) -> tuple[str, ...]:
+    wanted = tuple(column.name for column in table.columns if fold(column.name) not in fixed)
+    if len(rows.columns) != len(wanted):
+        raise refused(statement, f"the query has {len(rows.columns)} columns and the table {len(wanted)}", table)
+    return wanted
 
 
-def _refused(statement: Insert, found: str, table: Table) -> NotAllowed:
+def refused(statement: Insert, found: str, table: Table) -> NotAllowed:
     there = ", ".join(column.name for column in table.columns)
     return NotAllowed(f"insert into {statement.name}", found, f"Its columns are: {there}.", statement.name.place)

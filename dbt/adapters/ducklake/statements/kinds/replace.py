@@ -1,0 +1,92 @@
+"""INSERT OVERWRITE, and INSERT INTO ... REPLACE: new rows come and others go, in one snapshot."""
+
+from __future__ import annotations
+
+from dbt.adapters.ducklake.lake import Table, fold
+from dbt.adapters.ducklake.spark.merge import kept
+from dbt.adapters.ducklake.spark.partition import rows_in_partitions_of
+from dbt.adapters.ducklake.spark.query import Rows as SparkRows
+from dbt.adapters.ducklake.spark.query import Spark, run_query, setting, show_as
+from dbt.adapters.ducklake.spark.write import WriteSettings
+from dbt.adapters.ducklake.statements.changing import (
+    Change,
+    Rows,
+    Target,
+    again_where_others_were_faster,
+    enclosed,
+    of_one_clause,
+)
+from dbt.adapters.ducklake.statements.kinds.insert import Insert, Replaced, for_table, refused, run_insert
+from dbt.adapters.ducklake.statements.names import quoted
+from dbt.adapters.ducklake.statements.outcome import Outcome
+from dbt.adapters.ducklake.statements.resolve import bound, reading
+from dbt.adapters.ducklake.statements.session import LakeSession
+from dbt.adapters.ducklake.statements.writing import Writing, writing
+
+_BATCH = "_ducklake_batch"
+_MODE = "spark.sql.sources.partitionOverwriteMode"
+
+
+def run_insert_or_replace(session: LakeSession, statement: Insert) -> Outcome:
+    if statement.replaced is None:
+        return run_insert(session, statement)
+    lake = session.lake(session.whole(statement.name).lake)
+    return again_where_others_were_faster(lake, lambda: _replace(session, statement))
+
+
+def _replace(session: LakeSession, statement: Insert) -> Outcome:
+    with session.spark.job(f"INSERT INTO {statement.name}") as spark:
+        with reading(session) as found:
+            change = Change(session, found, _target(statement), "INSERT INTO")
+            given = run_query(spark, bound(found, spark, statement.query))
+            rows = for_table(statement, change.table, given)
+            settings = WriteSettings.of(change.lake.options(), change.table)
+        with kept(rows.toDF(*(column.name for column in change.table.columns))) as batch:
+            show_as(batch, _BATCH)
+            with writing(session, change.lake, change.base) as work:
+                removed = _remove(statement, change, spark, work, batch)
+                work.add_rows(spark, batch, change.table, settings)
+    added, size = sum(file.record_count for file in work.files), sum(file.size for file in work.files)
+    snapshot = work.snapshot if added or removed else None
+    return Outcome("INSERT", rows_affected=added, files=len(work.files), size=size, snapshot=snapshot)
+
+
+def _target(statement: Insert) -> Target:
+    return Target(statement.name, ".".join(map(quoted, statement.name.parts)), statement.name.parts[-1])
+
+
+def _remove(statement: Insert, change: Change, spark: Spark, work: Writing, batch: SparkRows) -> int:
+    """Remove what the new rows take the place of; how many rows that are."""
+    replaced, table = statement.replaced, change.table
+    assert replaced is not None
+    if _by_partitions(replaced, table, spark):
+        placed = change.placed(spark)
+        return work.remove_rows(spark, rows_in_partitions_of(placed.rows, batch, table), placed, table)
+    if replaced == Replaced():
+        return work.remove_all(table)
+    planned = change.plan(spark, _rows_to_go(statement, replaced, table))
+    return work.remove_rows(spark, planned.changes, planned.placed, table)
+
+
+def _by_partitions(replaced: Replaced, table: Table, spark: Spark) -> bool:
+    """Whether the partitions that have new rows are replaced, and no others."""
+    if replaced.partition:
+        return any(key.value is None for key in replaced.partition)
+    is_dynamic = replaced == Replaced() and setting(spark, _MODE, "static").lower() == "dynamic"
+    return is_dynamic and table.partitioning is not None
+
+
+def _rows_to_go(statement: Insert, replaced: Replaced, table: Table) -> Rows:
+    target = _target(statement)
+    if replaced.condition is not None:
+        return of_one_clause(target, table, "delete", f"WHERE {enclosed(replaced.condition)}", {})
+    if replaced.partition:
+        pairs = (f"{target.column(key.column)} <=> {enclosed(key.value or 'NULL')}" for key in replaced.partition)
+        return of_one_clause(target, table, "delete", f"WHERE {' AND '.join(pairs)}", {})
+    known = {fold(column.name) for column in table.columns}
+    if unknown := [name for name in replaced.using if fold(name) not in known]:
+        raise refused(statement, f"there is no column {unknown[0]}", table)
+    equal = " AND ".join(f"{quoted(_BATCH)}.{quoted(name)} = {target.column(name)}" for name in replaced.using)
+    before = "WHERE EXISTS (SELECT 1 FROM "
+    rows = of_one_clause(target, table, "delete", f"{before}{quoted(_BATCH)} WHERE {equal})", {})
+    return Rows(rows.clauses, rows.behind, rows.values, views={len(before): _BATCH})
