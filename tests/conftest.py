@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 import tempfile
@@ -26,7 +27,8 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     base = tmp_path_factory.getbasetemp()
     run = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
     # Not below pytest's own folder: each pytest run closes that to others, and as root the server runs as another user.
-    folder = Path(tempfile.gettempdir()) / f"dbt-ducklake-postgres-{os.getuid()}-{run.name}"
+    mark = hashlib.sha256(str(run).encode()).hexdigest()[:12]
+    folder = Path(tempfile.gettempdir()) / f"dbt-ducklake-postgres-{os.getuid()}-{mark}"
     server = get_server(folder, cleanup_mode="delete")
     try:
         yield server.get_uri()

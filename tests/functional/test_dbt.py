@@ -120,8 +120,6 @@ def test_an_error_of_spark_is_one_line_with_the_models_line(place: Place, projec
 
 @pytest.mark.parametrize("kind", ["duckdb"])
 def test_what_this_version_does_not_do_is_refused_by_name(place: Place, project: Project) -> None:
-    project.write("models/later.sql", "{{ config(materialized='incremental', unique_key='id') }} select 1 as id")
-    assert "Model later has `unique_key` 'id'. This version of dbt-ducklake appends" in project.run("run", passes=False)
     project.write("models/later.sql", "{{ config(materialized='table', grants={'select': ['me']}) }} select 1 as id")
     assert "a DuckLake lake has no users" in project.run("run", passes=False)
 

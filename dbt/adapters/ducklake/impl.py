@@ -18,9 +18,10 @@ from dbt.adapters.ducklake import metadata
 from dbt.adapters.ducklake.column import DuckLakeColumn
 from dbt.adapters.ducklake.connections import DuckLakeConnectionManager
 from dbt.adapters.ducklake.errors import OURS, as_dbt
-from dbt.adapters.ducklake.lake import Lake
-from dbt.adapters.ducklake.model_config import ModelConfig, check_incremental
-from dbt.adapters.ducklake.python_models import run_python_model
+from dbt.adapters.ducklake.incremental_config import STRATEGIES, statement_of
+from dbt.adapters.ducklake.lake import Lake, fold
+from dbt.adapters.ducklake.model_config import ModelConfig
+from dbt.adapters.ducklake.python_models import run_python_model, show_python_model
 from dbt.adapters.ducklake.relation import DuckLakeRelation
 from dbt.adapters.ducklake.seeds import load_seed
 from dbt.adapters.ducklake.spark.schema import quoted
@@ -29,6 +30,7 @@ from dbt.adapters.ducklake.spark.storage import check_data_path
 from dbt.adapters.ducklake.statements.kinds.alter_table import AlterTable, RenameTo, run_alter
 from dbt.adapters.ducklake.statements.kinds.drop import Drop, Truncate, run_drop, run_truncate
 from dbt.adapters.ducklake.statements.kinds.schema import CreateSchema, run_create_schema
+from dbt.adapters.ducklake.statements.kinds.view import CreateView, run_create_view
 from dbt.adapters.ducklake.statements.outcome import Outcome
 from dbt.adapters.ducklake.statements.reader import Name
 from dbt.adapters.ducklake.statements.session import LakeSession
@@ -52,6 +54,7 @@ class DuckLakeAdapter(SQLAdapter):
             Capability.SchemaMetadataByRelations: CapabilitySupport(support=Support.Full),
             Capability.TableLastModifiedMetadata: CapabilitySupport(support=Support.Full),
             Capability.TableLastModifiedMetadataBatch: CapabilitySupport(support=Support.Full),
+            Capability.MicrobatchConcurrency: CapabilitySupport(support=Support.Full),
         }
     )
 
@@ -188,12 +191,43 @@ class DuckLakeAdapter(SQLAdapter):
             return self._response(run_python_model(session, str(relation), parsed_model, compiled_code))
 
     @available.parse_none
-    def check_incremental(self, model: Mapping[str, Any], rebuild: bool) -> None:
-        """Refuse what an incremental model asks for and this version does not do."""
-        check_incremental(model, rebuild)
+    def python_rows(self, relation: BaseRelation, model: Mapping[str, Any], compiled_code: str) -> None:
+        """Run a Python model and show what it returns as a temporary view."""
+        with self._session() as session:
+            show_python_model(session, str(relation), relation.identifier or "", model, compiled_code)
+
+    @available.parse_none
+    def keep_rows(self, relation: BaseRelation, sql: str) -> None:
+        """A temporary view of rows that are computed once, however often they are read before the node ends."""
+        with self._session() as session:
+            run_create_view(session, CreateView(_name(relation), sql, replace=True, temporary=True, kept=True))
+
+    @available.parse(lambda *a, **k: [])
+    def shared_columns(self, batch: BaseRelation, target: BaseRelation) -> list[str]:
+        """The columns that both have, as the target spells them and in its order."""
+        given = {fold(column.name) for column in self.get_columns_in_relation(batch)}
+        return [column.name for column in self.get_columns_in_relation(target) if fold(column.name) in given]
+
+    @available.parse(lambda *a, **k: [])
+    def snapshot_columns(self, staging: BaseRelation, unique_key: str | Sequence[str]) -> list[DuckLakeColumn]:
+        """The columns of dbt's staging query that belong into the snapshot's table."""
+        count = 0 if isinstance(unique_key, str) else len(unique_key)
+        own = {"dbt_change_type", "dbt_unique_key", *(f"dbt_unique_key_{place}" for place in range(1, count + 1))}
+        return [column for column in self.get_columns_in_relation(staging) if fold(column.name) not in own]
+
+    @available.parse(lambda *a, **k: [])
+    def missing_columns(self, columns: Sequence[DuckLakeColumn], target: BaseRelation) -> list[DuckLakeColumn]:
+        there = {fold(column.name) for column in self.get_columns_in_relation(target)}
+        return [column for column in columns if fold(column.name) not in there]
+
+    @available.parse(lambda *a, **k: "")
+    def incremental_statement(
+        self, strategy: str, model: Mapping[str, Any], target: BaseRelation, batch: BaseRelation, columns: Sequence[str]
+    ) -> str:
+        return statement_of(strategy, model, target, batch, columns)
 
     def valid_incremental_strategies(self) -> list[str]:
-        return ["append"]
+        return list(STRATEGIES)
 
     def debug_query(self) -> None:
         """What `dbt debug` tries, the lake before Spark: each lake opens, its data path takes files, Java is there,

@@ -77,29 +77,6 @@ class ModelConfig:
         return f"COMMENT {string_literal(self.comment)}" if self.comment else ""
 
 
-def check_incremental(model: Mapping[str, Any], rebuild: bool) -> None:
-    """Only appending is there so far. A model that asks for more is refused before its first row, rebuilt or not."""
-    config = model.get("config") or {}
-    strategy, key = config.get("incremental_strategy") or "append", config.get("unique_key")
-    if strategy != "append" or key:
-        found = f"`unique_key` {key!r}" if key else f"`incremental_strategy` {strategy}"
-        raise DbtRuntimeError(
-            f"Model {model.get('name')} has {found}. This version of dbt-ducklake appends; merge, delete+insert, "
-            "insert_overwrite and microbatch come in a later one. Use `materialized: table` until then."
-        )
-    change = config.get("on_schema_change") or "ignore"
-    if change != "ignore" and not rebuild:
-        raise DbtRuntimeError(
-            f"Model {model.get('name')} has `on_schema_change` {change}, which comes in a later version of "
-            "dbt-ducklake. Run it with --full-refresh when its columns change."
-        )
-    if model.get("language") == "python" and not rebuild:
-        raise DbtRuntimeError(
-            f"Model {model.get('name')} is incremental and in Python, which comes in a later version of dbt-ducklake. "
-            "Use `materialized: table` until then."
-        )
-
-
 def string_literal(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

@@ -8,6 +8,11 @@ from dbt.tests.adapter.constraints.test_constraints import (
     BaseConstraintQuotedColumn,
     BaseConstraintsRollback,
     BaseConstraintsRuntimeDdlEnforcement,
+    BaseIncrementalConstraintsColumnsEqual,
+    BaseIncrementalConstraintsRollback,
+    BaseIncrementalConstraintsRuntimeDdlEnforcement,
+    BaseIncrementalContractSqlHeader,
+    BaseIncrementalForeignKeyConstraint,
     BaseModelConstraintsRuntimeEnforcement,
     BaseTableConstraintsColumnsEqual,
     BaseTableContractSqlHeader,
@@ -133,13 +138,69 @@ class TestConstraintQuotedColumn(BaseConstraintQuotedColumn):
         """
 
 
+def header_models(config: str) -> dict[str, str]:
+    header = "{% call set_sql_header(config) %}set spark.sql.session.timeZone = Asia/Kolkata;{% endcall %}"
+    return {
+        "my_model_contract_sql_header.sql": f"{{{{ config({config}) }}}}\n{header}\n"
+        "select current_timezone() as column_name",
+        "constraints_schema.yml": fixtures.model_contract_header_schema_yml.replace("text", "string"),
+    }
+
+
 class TestTableContractSqlHeader(BaseTableContractSqlHeader):
     @pytest.fixture(scope="class")
     def models(self) -> dict[str, str]:
-        header = "{% call set_sql_header(config) %}set spark.sql.session.timeZone = Asia/Kolkata;{% endcall %}"
+        return header_models("materialized='table'")
+
+
+class TestIncrementalConstraintsColumnsEqual(Types, BaseIncrementalConstraintsColumnsEqual):
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
         return {
-            "my_model_contract_sql_header.sql": "{{ config(materialized='table') }}\n"
-            + header
-            + "\nselect current_timezone() as column_name",
-            "constraints_schema.yml": fixtures.model_contract_header_schema_yml.replace("text", "string"),
+            "my_model_wrong_order.sql": fixtures.my_model_incremental_wrong_order_sql,
+            "my_model_wrong_name.sql": fixtures.my_model_incremental_wrong_name_sql,
+            "constraints_schema.yml": with_spark_types(fixtures.model_schema_yml),
+        }
+
+
+class TestIncrementalConstraintsRuntimeDdlEnforcement(BaseIncrementalConstraintsRuntimeDdlEnforcement):
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {
+            "my_model.sql": fixtures.my_model_incremental_wrong_order_depends_on_fk_sql,
+            "foreign_key_model.sql": fixtures.foreign_key_model_sql,
+            "constraints_schema.yml": with_spark_types(fixtures.model_fk_constraint_schema_yml),
+        }
+
+    @pytest.fixture(scope="class")
+    def expected_sql(self) -> str:
+        return _DDL.format(id_type="int", text="string")
+
+
+class TestIncrementalConstraintsRollback(BaseIncrementalConstraintsRollback):
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {
+            "my_model.sql": fixtures.my_incremental_model_sql,
+            "constraints_schema.yml": with_spark_types(fixtures.model_schema_yml),
+        }
+
+    @pytest.fixture(scope="class")
+    def expected_error_messages(self) -> list[str]:
+        return ["id is NULL in 1", "NOT NULL", "Nothing was written"]
+
+
+class TestIncrementalContractSqlHeader(BaseIncrementalContractSqlHeader):
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return header_models("materialized='incremental', on_schema_change='append_new_columns'")
+
+
+class TestIncrementalForeignKeyConstraint(BaseIncrementalForeignKeyConstraint):
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {
+            "schema.yml": with_spark_types(fixtures.incremental_foreign_key_schema_yml),
+            "raw_numbers.sql": fixtures.incremental_foreign_key_model_raw_numbers_sql,
+            "stg_numbers.sql": fixtures.incremental_foreign_key_model_stg_numbers_sql,
         }

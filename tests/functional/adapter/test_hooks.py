@@ -82,7 +82,6 @@ class TestHookRefs(ModelHooks, BaseHookRefs):
     pass
 
 
-@pytest.mark.xfail(strict=True, reason="its hooks are UPDATE statements, which come in a later version")
 class TestPrePostModelHooksOnSeeds(ModelHooks, BasePrePostModelHooksOnSeeds):
     pass
 
@@ -91,12 +90,10 @@ class TestHooksRefsOnSeeds(ModelHooks, BaseHooksRefsOnSeeds):
     pass
 
 
-@pytest.mark.xfail(strict=True, reason="its hooks are UPDATE statements, which come in a later version")
 class TestPrePostModelHooksOnSeedsPlusPrefixed(ModelHooks, BasePrePostModelHooksOnSeedsPlusPrefixed):
     pass
 
 
-@pytest.mark.xfail(strict=True, reason="its hooks are UPDATE statements, which come in a later version")
 class TestPrePostModelHooksOnSeedsPlusPrefixedWhitespace(
     ModelHooks, BasePrePostModelHooksOnSeedsPlusPrefixedWhitespace
 ):

@@ -6,6 +6,7 @@ import pytest
 from dbt.tests.adapter.python_model import test_spark as spark_models
 from dbt.tests.adapter.python_model.test_python_model import (
     BasePythonEmptyTests,
+    BasePythonIncrementalTests,
     BasePythonMetaGetTests,
     BasePythonModelTests,
     BasePythonSampleTests,
@@ -15,6 +16,10 @@ from dbt.tests.util import run_dbt
 
 
 class TestPythonModelTests(BasePythonModelTests):
+    pass
+
+
+class TestPythonIncrementalTests(BasePythonIncrementalTests):
     pass
 
 

@@ -49,14 +49,23 @@ class Changed:
     deleted: int
 
 
+def keep(rows: DataFrame) -> DataFrame:
+    """The rows, to be computed once; what memory cannot hold goes to disks. Whoever keeps them lets them go."""
+    return rows.persist(StorageLevel.MEMORY_AND_DISK)
+
+
+def let_go(rows: DataFrame) -> None:
+    rows.unpersist()
+
+
 @contextmanager
 def kept(rows: DataFrame) -> Iterator[DataFrame]:
-    """Rows that are computed once, however often they are used in the block; what memory cannot hold goes to disks."""
-    stored = rows.persist(StorageLevel.MEMORY_AND_DISK)
+    """Rows that are computed once, however often they are used in the block."""
+    stored = keep(rows)
     try:
         yield stored
     finally:
-        stored.unpersist()
+        let_go(stored)
 
 
 def change_rows(

@@ -13,7 +13,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from dbt.adapters.ducklake.lake import INFINITE_TICKS, Column, ColumnId, ColumnType
+from dbt.adapters.ducklake.lake import INFINITE_DAYS, INFINITE_TICKS, Column, ColumnId, ColumnType
 from dbt.adapters.ducklake.spark.errors import UnsupportedType
 from dbt.adapters.ducklake.spark.schema import FIELD_ID, leaf_type, spark_type
 from dbt.adapters.ducklake.spark.times import divided, naive_from_micros, naive_in_utc, zoned_from_utc
@@ -21,7 +21,7 @@ from dbt.adapters.ducklake.spark.times import divided, naive_from_micros, naive_
 StoredTypes = Mapping[ColumnId, ColumnType]
 
 # Types whose Parquet form differs between the writers of a lake: only a file's footer tells.
-AMBIGUOUS = frozenset({"int128", "uint128", "uuid", "time", "time_ns", "timetz", "interval"})
+AMBIGUOUS = frozenset({"int128", "uint128", "uuid", "time", "time_ns", "timetz", "interval", "timestamp_ms"})
 _AS_DIGITS = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "decimal", "boolean"})
 _NAIVE = frozenset({"timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns"})
 _TEXTS = frozenset({"varchar", "json"})
@@ -45,7 +45,8 @@ def read_field(column: Column, stored: StoredTypes) -> T.StructField:
 
 
 def _read_leaf(name: str, stored: ColumnType) -> T.DataType:
-    if stored.name in ("time", "time_ns", "timetz", "timestamp_ns"):
+    # Spark would multiply milliseconds into a long, and fail at DuckDB's infinities.
+    if stored.name in ("time", "time_ns", "timetz", "timestamp_ns", "timestamp_ms"):
         return T.LongType()
     if stored.name in ("uuid", "interval"):
         return T.BinaryType()
@@ -91,6 +92,10 @@ def _converted_leaf(read: Expression, column: Column, stored: ColumnType) -> Exp
         raise _no_way(column, stored)
     if stored.name == "timestamp_ns":
         read = _naive_from_nanos(read)
+    if stored.name == "timestamp_ms":
+        read = _naive_from_ticks(read, INFINITE_TICKS, 1000, column)
+    if stored.name == "date" and wanted.name in (*_NAIVE, "timestamptz"):
+        read = _naive_from_ticks(F.unix_date(read).cast("bigint"), INFINITE_DAYS, 86_400_000_000, column)
     if wanted.name == "timestamptz" and stored.name != "timestamptz":
         # DuckDB takes times without a zone for UTC here; a cast would take them for the session's zone.
         return zoned_from_utc(read.cast("timestamp_ntz"))
@@ -131,6 +136,20 @@ def _naive_from_nanos(ticks: Expression) -> Expression:
     """Microseconds; an infinity stays one."""
     endless = F.abs(ticks) == F.lit(INFINITE_TICKS)
     return naive_from_micros(F.when(endless, ticks).otherwise(divided(ticks, 1000)))
+
+
+def _naive_from_ticks(ticks: Expression, endless: int, micros: int, column: Column) -> Expression:
+    """The moment of ticks of so many microseconds each; `endless` is an infinity and stays one."""
+    is_far = F.abs(ticks) > F.lit(INFINITE_TICKS // micros)
+    text = F.concat(F.lit(f"Column {column.name} has a moment that Spark does not have. Its ticks since 1970: "),
+                    ticks.cast("string"))  # fmt: skip
+    found = (
+        F.when(ticks == F.lit(endless), F.lit(INFINITE_TICKS))
+        .when(ticks == F.lit(-endless), F.lit(-INFINITE_TICKS))
+        .when(is_far, F.raise_error(text).cast("bigint"))
+        .otherwise(ticks * F.lit(micros))
+    )
+    return naive_from_micros(found)
 
 
 def _time_text(ticks: Expression, per_micro: int) -> Expression:

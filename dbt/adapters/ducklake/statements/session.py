@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from dbt.adapters.ducklake.lake import CommitMessage, Lake, fold
-from dbt.adapters.ducklake.spark.query import forget
+from dbt.adapters.ducklake.spark.merge import let_go
+from dbt.adapters.ducklake.spark.query import Rows, forget
 from dbt.adapters.ducklake.spark.session import SparkHandle
 from dbt.adapters.ducklake.spark.storage import Storage
 from dbt.adapters.ducklake.statements.errors import NameNotFound, Place
@@ -45,6 +46,8 @@ class LakeSession:
     said: CommitMessage | None = None
     # Temporary views that statements made: names of one part mean them before a lake's tables.
     temporary: set[str] = field(default_factory=set)
+    # Rows that Spark keeps for temporary views.
+    kept: list[Rows] = field(default_factory=list)
     # The lake views of this thread's Spark session, each with the snapshot that it shows.
     shown: dict[str, object] = field(default_factory=dict)
     changed_settings: bool = False
@@ -62,6 +65,8 @@ class LakeSession:
             for view in self.temporary:
                 forget(self.spark.session(), view)
             self.temporary.clear()
+        while self.kept:
+            let_go(self.kept.pop())
         if self.changed_settings:
             self.spark.settle()
             self.changed_settings = False

@@ -29,8 +29,8 @@ class Partition:
 
 @dataclass(frozen=True)
 class Replaced:
-    """Which rows go as the new ones come: all; those of partitions; those with the same values in `using`; those that
-    a condition finds."""
+    """Which rows go as the new ones come: all; those of partitions; those with the same values in `using` and those
+    that a condition finds, or both."""
 
     partition: tuple[Partition, ...] = ()
     using: tuple[str, ...] = ()
@@ -74,19 +74,25 @@ def read_insert(reader: Reader) -> Insert:
 def _read_partition(reader: Reader) -> tuple[Partition, ...]:
     def one() -> Partition:
         column = reader.name_part()
+        if reader.accept("("):
+            # A transform, such as month(ordered_at).
+            column = f"{column}({reader.text_until(')')})"
+            reader.expect(")")
         return Partition(column, reader.text_until(",", ")") if reader.accept("=") else None)
 
     return reader.in_parentheses(one) if reader.accept("PARTITION") else ()
 
 
 def _read_replaced(reader: Reader) -> Replaced:
-    if reader.accept("USING"):
-        return Replaced(using=reader.in_parentheses(reader.name_part))
-    reader.expect("WHERE")
+    using = reader.in_parentheses(reader.name_part) if reader.accept("USING") else ()
+    if using and not reader.accept("WHERE"):
+        return Replaced(using=using)
+    if not using:
+        reader.expect("WHERE")
     condition = reader.text_until("SELECT", "WITH", "FROM", "VALUES", "TABLE")
     if not condition:
         raise reader.unexpected("After WHERE a condition should stand.")
-    return Replaced(condition=condition)
+    return Replaced(using=using, condition=condition)
 
 
 def run_insert(session: LakeSession, statement: Insert) -> Outcome:

@@ -78,15 +78,16 @@ def _by_partitions(replaced: Replaced, table: Table, spark: Spark) -> bool:
 
 def _rows_to_go(statement: Insert, replaced: Replaced, table: Table) -> Rows:
     target = _target(statement)
-    if replaced.condition is not None:
-        return of_one_clause(target, table, "delete", f"WHERE {enclosed(replaced.condition)}", {})
     if replaced.partition:
         pairs = (f"{target.column(key.column)} <=> {enclosed(key.value or 'NULL')}" for key in replaced.partition)
         return of_one_clause(target, table, "delete", f"WHERE {' AND '.join(pairs)}", {})
+    and_where = f" AND {enclosed(replaced.condition)}" if replaced.condition is not None else ""
+    if not replaced.using:
+        return of_one_clause(target, table, "delete", f"WHERE TRUE{and_where}", {})
     known = {fold(column.name) for column in table.columns}
     if unknown := [name for name in replaced.using if fold(name) not in known]:
         raise refused(statement, f"there is no column {unknown[0]}", table)
     equal = " AND ".join(f"{quoted(_BATCH)}.{quoted(name)} = {target.column(name)}" for name in replaced.using)
     before = "WHERE EXISTS (SELECT 1 FROM "
-    rows = of_one_clause(target, table, "delete", f"{before}{quoted(_BATCH)} WHERE {equal})", {})
+    rows = of_one_clause(target, table, "delete", f"{before}{quoted(_BATCH)} WHERE {equal}){and_where}", {})
     return Rows(rows.clauses, rows.behind, rows.values, views={len(before): _BATCH})

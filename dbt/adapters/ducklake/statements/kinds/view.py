@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 
 from dbt.adapters.ducklake.lake import Table, fold
+from dbt.adapters.ducklake.spark.merge import keep
 from dbt.adapters.ducklake.spark.query import query_columns, run_query, show_as
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.names import TableUse, names_in, place_in, quoted, replaced
@@ -21,10 +22,13 @@ _CODE = "CREATE VIEW"
 
 @dataclass(frozen=True)
 class CreateView:
+    """A temporary view that is `kept` has its rows computed once, until the session is renewed."""
+
     name: Name
     query: str
     replace: bool = False
     temporary: bool = False
+    kept: bool = False
     if_not_exists: bool = False
     columns: tuple[tuple[str, str | None], ...] = ()
     comment: str | None = None
@@ -43,7 +47,9 @@ def read_create_view(reader: Reader, is_replace: bool, is_temporary: bool) -> Cr
         columns = reader.in_parentheses(column)
     comment = reader.string() if reader.accept("COMMENT") else None
     reader.expect("AS")
-    return CreateView(name, reader.rest(), is_replace, is_temporary, if_not_exists, columns, comment)
+    return CreateView(
+        name, reader.rest(), is_replace, is_temporary, if_not_exists=if_not_exists, columns=columns, comment=comment
+    )
 
 
 def run_create_view(session: LakeSession, statement: CreateView) -> Outcome:
@@ -61,6 +67,9 @@ def _temporary(session: LakeSession, statement: CreateView) -> Outcome:
             rows = run_query(spark, bound(found, spark, statement.query))
         if statement.columns:
             rows = rows.toDF(*(name for name, _ in statement.columns))
+        if statement.kept:
+            rows = keep(rows)
+            session.kept.append(rows)
         show_as(rows, statement.name.parts[0])
     session.temporary.add(fold(statement.name.parts[0]))
     return Outcome(_CODE)

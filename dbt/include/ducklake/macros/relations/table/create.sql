@@ -3,6 +3,9 @@
   {%- if language == 'python' %}
 {{ compiled_code }}
   {%- elif temporary -%}
+    {%- if config.get('contract').enforced -%}
+      {{ get_assert_columns_equivalent(compiled_code) }}
+    {%- endif -%}
     create or replace temporary view {{ relation }} as
     {{ compiled_code }}
   {%- else -%}

@@ -1,0 +1,190 @@
+"""An incremental model's settings as frozen values, checked, and the clauses of the statement they come to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.ducklake.lake import fold
+from dbt.adapters.ducklake.spark.schema import quoted
+
+STRATEGIES = ("append", "merge", "delete+insert", "insert_overwrite", "microbatch")
+_TARGET, _SOURCE = "DBT_INTERNAL_DEST", "DBT_INTERNAL_SOURCE"
+
+
+@dataclass(frozen=True)
+class IncrementalConfig:
+    """`columns` are those that the batch and the table both have."""
+
+    name: str
+    unique_key: tuple[str, ...] = ()
+    null_safe_keys: bool = False
+    predicates: tuple[str, ...] = ()
+    update_columns: tuple[str, ...] = ()
+    exclude_columns: tuple[str, ...] = ()
+    matched_condition: str | None = None
+    not_matched_condition: str | None = None
+    not_matched_by_source_action: str | None = None
+    not_matched_by_source_condition: str | None = None
+    skip_matched_step: bool = False
+    skip_not_matched_step: bool = False
+    target_alias: str = _TARGET
+    source_alias: str = _SOURCE
+
+    @classmethod
+    def of(cls, model: Mapping[str, Any]) -> IncrementalConfig:
+        """The settings of a model as dbt's context has it. DbtRuntimeError says which is wrong."""
+        config = model.get("config") or {}
+        name = str(model.get("name"))
+        found = cls(
+            name=name,
+            unique_key=_names(config, "unique_key"),
+            null_safe_keys=bool(config.get("null_safe_keys")),
+            predicates=_names(config, "incremental_predicates") or _names(config, "predicates"),
+            update_columns=_names(config, "merge_update_columns"),
+            exclude_columns=_names(config, "merge_exclude_columns"),
+            matched_condition=_text(config, "matched_condition"),
+            not_matched_condition=_text(config, "not_matched_condition"),
+            not_matched_by_source_action=_text(config, "not_matched_by_source_action"),
+            not_matched_by_source_condition=_text(config, "not_matched_by_source_condition"),
+            skip_matched_step=bool(config.get("skip_matched_step")),
+            skip_not_matched_step=bool(config.get("skip_not_matched_step")),
+            target_alias=_text(config, "target_alias") or _TARGET,
+            source_alias=_text(config, "source_alias") or _SOURCE,
+        )
+        if found.update_columns and found.exclude_columns:
+            raise DbtRuntimeError(
+                f"Model {name} has both `merge_update_columns` and `merge_exclude_columns`. Give one of them."
+            )
+        return found
+
+    def merge(self, target: object, batch: object, columns: Sequence[str]) -> str:
+        """MERGE INTO for these columns; without a key every row of the batch is new."""
+        condition = " AND ".join([*self._keys_match(columns), *(f"({text})" for text in self.predicates)])
+        whens = [*self._matched(columns), *self._not_matched(columns), *self._not_matched_by_source()]
+        if not whens:
+            raise DbtRuntimeError(f"Model {self.name} skips every step of its merge. Leave one.")
+        lines = [
+            f"MERGE INTO {target} AS {quoted(self.target_alias)}",
+            f"USING {batch} AS {quoted(self.source_alias)}",
+            f"ON {condition}",
+        ]
+        return "\n".join([*lines, *whens])
+
+    def replace(self, target: object, batch: object, columns: Sequence[str]) -> str:
+        """INSERT INTO ... REPLACE: the rows with a key that comes again go as the batch comes."""
+        self._check_known(columns, self.unique_key, "unique_key")
+        if not self.unique_key:
+            raise DbtRuntimeError(
+                f"Model {self.name} has the `incremental_strategy` delete+insert and no `unique_key`. Say by which "
+                "columns rows are replaced."
+            )
+        names, keys = ", ".join(map(quoted, columns)), ", ".join(map(quoted, self.unique_key))
+        where = f" WHERE {' AND '.join(f'({text})' for text in self.predicates)}" if self.predicates else ""
+        return f"INSERT INTO {target} ({names}) REPLACE USING ({keys}){where}\nSELECT {names} FROM {batch}"
+
+    def _keys_match(self, columns: Sequence[str]) -> list[str]:
+        self._check_known(columns, self.unique_key, "unique_key")
+        equal = "<=>" if self.null_safe_keys else "="
+        pairs = [f"{self._own(key)} {equal} {self._given(key)}" for key in self.unique_key]
+        return pairs or ["FALSE"]
+
+    def _matched(self, columns: Sequence[str]) -> list[str]:
+        if self.skip_matched_step or not self.unique_key:
+            return []
+        self._check_known(columns, self.update_columns, "merge_update_columns")
+        self._check_known(columns, self.exclude_columns, "merge_exclude_columns")
+        excluded = set(map(fold, self.exclude_columns))
+        chosen = self.update_columns or [name for name in columns if fold(name) not in excluded]
+        assigned = ", ".join(f"{quoted(name)} = {self._given(name)}" for name in chosen)
+        condition = f" AND ({self.matched_condition})" if self.matched_condition else ""
+        return [f"WHEN MATCHED{condition} THEN UPDATE SET {assigned}"] if assigned else []
+
+    def _not_matched(self, columns: Sequence[str]) -> list[str]:
+        if self.skip_not_matched_step:
+            return []
+        condition = f" AND ({self.not_matched_condition})" if self.not_matched_condition else ""
+        names, values = ", ".join(map(quoted, columns)), ", ".join(map(self._given, columns))
+        return [f"WHEN NOT MATCHED{condition} THEN INSERT ({names}) VALUES ({values})"]
+
+    def _not_matched_by_source(self) -> list[str]:
+        action = self.not_matched_by_source_action
+        if not action:
+            return []
+        condition = f" AND ({self.not_matched_by_source_condition})" if self.not_matched_by_source_condition else ""
+        return [f"WHEN NOT MATCHED BY SOURCE{condition} THEN {action}"]
+
+    def _own(self, name: str) -> str:
+        return f"{quoted(self.target_alias)}.{quoted(name)}"
+
+    def _given(self, name: str) -> str:
+        return f"{quoted(self.source_alias)}.{quoted(name)}"
+
+    def _check_known(self, columns: Sequence[str], names: Sequence[str], setting: str) -> None:
+        known = set(map(fold, columns))
+        if unknown := [name for name in names if fold(name) not in known]:
+            raise DbtRuntimeError(
+                f"Model {self.name} has `{setting}` {unknown[0]}, which is no column of both its query and its table. "
+                f"Columns are: {', '.join(columns)}."
+            )
+
+
+def statement_of(strategy: str, model: Mapping[str, Any], target: object, batch: object, columns: Sequence[str]) -> str:
+    """The one statement that brings a batch into a model's table."""
+    if strategy == "merge":
+        return IncrementalConfig.of(model).merge(target, batch, columns)
+    if strategy == "delete+insert":
+        return IncrementalConfig.of(model).replace(target, batch, columns)
+    if strategy == "insert_overwrite":
+        return overwrite(target, batch, model, columns)
+    if strategy == "microbatch":
+        return microbatch(target, batch, model, columns)
+    names = ", ".join(map(quoted, columns))
+    return f"INSERT INTO {target} ({names})\nSELECT {names} FROM {batch}"
+
+
+def microbatch(target: object, batch: object, model: Mapping[str, Any], columns: Sequence[str]) -> str:
+    """INSERT INTO ... REPLACE WHERE: the rows of the batch's time go as the batch comes."""
+    config = model.get("config") or {}
+    start, end = (config.get(f"__dbt_internal_microbatch_event_time_{side}") for side in ("start", "end"))
+    time = config.get("event_time")
+    if not time or not start or not end:
+        raise DbtRuntimeError(
+            f"Model {model.get('name')} has the `incremental_strategy` microbatch and no batch. It needs `event_time`, "
+            "`batch_size` and `begin`."
+        )
+    names = ", ".join(map(quoted, columns))
+    where = f"{time} >= '{start}' AND {time} < '{end}'"
+    return f"INSERT INTO {target} ({names}) REPLACE WHERE {where}\nSELECT {names} FROM {batch}"
+
+
+def overwrite(target: object, batch: object, model: Mapping[str, Any], columns: Sequence[str]) -> str:
+    """INSERT OVERWRITE: of a partitioned model the partitions that have new rows, else all."""
+    config = model.get("config") or {}
+    given = config.get("partitioned_by") or []
+    keys = [given] if isinstance(given, str) else given
+    partition = f" PARTITION ({', '.join(keys)})" if keys else ""
+    names = ", ".join(map(quoted, columns))
+    return f"INSERT OVERWRITE {target}{partition} ({names})\nSELECT {names} FROM {batch}"
+
+
+def _names(config: Mapping[str, Any], setting: str) -> tuple[str, ...]:
+    given = config.get(setting)
+    if not given:
+        return ()
+    names = [given] if isinstance(given, str) else given
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) and name.strip() for name in names):
+        raise DbtRuntimeError(f"`{setting}` is {given!r}. It takes a text or a list of texts.")
+    return tuple(name.strip().strip("`") if setting != "incremental_predicates" else name for name in names)
+
+
+def _text(config: Mapping[str, Any], setting: str) -> str | None:
+    given = config.get(setting)
+    if given is None or given == "":
+        return None
+    if not isinstance(given, str):
+        raise DbtRuntimeError(f"`{setting}` is {given!r}. It takes a text of SQL.")
+    return given
