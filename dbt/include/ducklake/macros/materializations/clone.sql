@@ -4,7 +4,7 @@
   {%- if not defer_relation -%}
     {{ log('No relation of ' ~ model.unique_id ~ ' in the state', info=True) }}
     {{ return({'relations': []}) }}
-  {%- elif defer_relation.render() | lower == this.render() | lower -%}
+  {%- elif existing_relation is not none and defer_relation.render() | lower == this.render() | lower -%}
     {{ log('Both are the same, skipping clone for relation ' ~ this, info=True) }}
     {{ return({'relations': []}) }}
   {%- elif existing_relation is not none and not flags.FULL_REFRESH -%}
