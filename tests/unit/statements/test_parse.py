@@ -12,7 +12,7 @@ from dbt.adapters.ducklake.statements.kinds.comment import Comment
 from dbt.adapters.ducklake.statements.kinds.create_table import CreateTable
 from dbt.adapters.ducklake.statements.kinds.describe import Show
 from dbt.adapters.ducklake.statements.kinds.drop import Drop
-from dbt.adapters.ducklake.statements.kinds.insert import Insert
+from dbt.adapters.ducklake.statements.kinds.insert import Insert, Partition, Replaced
 from dbt.adapters.ducklake.statements.kinds.query import Query
 from dbt.adapters.ducklake.statements.kinds.view import CreateView
 from dbt.adapters.ducklake.statements.parse import parse
@@ -78,13 +78,17 @@ def test_what_an_alter_changes() -> None:
     ("sql", "said"),
     [
         ("vacuum t", "Line 1, column 1: `vacuum` is not supported"),
-        ("update t set a = 1", "Line 1, column 1: `update` is not supported"),
+        ("update t set a = 1 from u", "UPDATE takes no FROM here. Use MERGE INTO."),
+        ("delete from t using u", "DELETE takes no USING here. Use MERGE INTO"),
+        ("merge into t using u on t.a = u.a", "At least one WHEN clause should stand here."),
+        ("merge into t using u on t.a = u.a when not matched by source then update set *", "name the columns"),
+        ("merge with schema evolution into t using u on true when matched then delete", "ALTER TABLE first"),
         ("create table t\n  using delta as select 1", "A table of a lake is USING ducklake"),
         ("create table t (a foo)", "The type `foo` is not supported"),
         ("create table t partitioned by (truncate(3, a)) as select 1", "There are year, month, day, hour, bucket."),
         ("create table t", "The end of the statement is not supported"),
         ("insert into t set a = 1", "Here VALUES or a query should stand."),
-        ("insert overwrite t select 1", "comes in a later version"),
+        ("insert into t replace using (a) where select 1", "After WHERE a condition should stand."),
         ("alter table t frobnicate", "ALTER TABLE takes ADD COLUMNS"),
         ("drop index i", "DROP takes TABLE, VIEW or SCHEMA."),
         ("call ducklake_merge('lake')", "There are: ducklake_set_commit_message, ducklake_set_option."),
@@ -110,3 +114,38 @@ def test_a_text_of_several_statements() -> None:
         "insert into b values (';')",
     ]
     assert statements_in("select 1;") == ["select 1;"]
+
+
+def test_the_clauses_of_a_merge() -> None:
+    statement: Any = parse(
+        "merge into lake.main.t as d using (select 1 as a) s on d.a = s.a and case when s.b then 1 end = 1 "
+        "when matched and case when s.c then true end then delete when matched then update set d.a = s.a, b = default "
+        "when not matched by target then insert (a, b) values (f(s.a, 2), 'x') when not matched by source then delete"
+    )
+    assert (statement.target.name.parts, statement.target.alias) == (("lake", "main", "t"), "d")
+    assert (statement.source.text, statement.source.alias) == ("(select 1 as a) s", "s")
+    assert statement.condition == "d.a = s.a and case when s.b then 1 end = 1"
+    assert [(when.rows, when.kind, when.condition) for when in statement.whens] == [
+        ("MATCHED", "delete", "case when s.c then true end"),
+        ("MATCHED", "update", None),
+        ("NOT MATCHED", "insert", None),
+        ("NOT MATCHED BY SOURCE", "delete", None),
+    ]
+    assert [(str(one.path), one.value) for one in statement.whens[1].assignments] == [("d.a", "s.a"), ("b", None)]
+    assert [(str(one.path), one.value) for one in statement.whens[2].assignments] == [("a", "f(s.a, 2)"), ("b", "'x'")]
+
+
+@pytest.mark.parametrize(
+    ("sql", "replaced"),
+    [
+        ("insert overwrite t select 1", Replaced()),
+        ("insert overwrite table t partition (a = 1, month(b)) select 1",
+         Replaced((Partition("a", "1"), Partition("month(b)")))),
+        ("insert into t (a) replace using (a, b) select 1", Replaced(using=("a", "b"))),
+        ("insert into t replace using (a) where b > 1 select 1", Replaced(using=("a",), condition="b > 1")),
+        ("insert into t replace where b > 1 with q as (select 1) select * from q", Replaced(condition="b > 1")),
+    ],
+)  # fmt: skip
+def test_what_an_insert_takes_the_place_of(sql: str, replaced: Replaced) -> None:
+    statement: Any = parse(sql)
+    assert statement.replaced == replaced

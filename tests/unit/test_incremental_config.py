@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt.adapters.ducklake.incremental_config import statement_of
+
+COLUMNS = ["id", "v", "at"]
+
+
+def statement(strategy: str, **config: Any) -> str:
+    return statement_of(strategy, {"name": "m", "config": config}, "t", "batch", COLUMNS)
+
+
+def test_a_merge_by_a_key_updates_every_column_and_inserts_the_rest() -> None:
+    assert statement("merge", unique_key="id").splitlines() == [
+        "MERGE INTO t AS `DBT_INTERNAL_DEST`",
+        "USING batch AS `DBT_INTERNAL_SOURCE`",
+        "ON `DBT_INTERNAL_DEST`.`id` = `DBT_INTERNAL_SOURCE`.`id`",
+        "WHEN MATCHED THEN UPDATE SET `id` = `DBT_INTERNAL_SOURCE`.`id`, `v` = `DBT_INTERNAL_SOURCE`.`v`, "
+        "`at` = `DBT_INTERNAL_SOURCE`.`at`",
+        "WHEN NOT MATCHED THEN INSERT (`id`, `v`, `at`) VALUES (`DBT_INTERNAL_SOURCE`.`id`, "
+        "`DBT_INTERNAL_SOURCE`.`v`, `DBT_INTERNAL_SOURCE`.`at`)",
+    ]
+
+
+def test_a_merge_without_a_key_inserts_all() -> None:
+    assert "WHEN MATCHED" not in statement("merge")
+    assert "ON FALSE" in statement("merge")
+
+
+def test_all_that_a_merge_may_say() -> None:
+    said = statement(
+        "merge", unique_key=["id", "at"], null_safe_keys=True, incremental_predicates=["t.at > 1"],
+        merge_exclude_columns=["id", "at"], matched_condition="s.v > t.v", not_matched_condition="s.v > 0",
+        not_matched_by_source_action="delete", not_matched_by_source_condition="t.v = 0", target_alias="t",
+        source_alias="s",
+    )  # fmt: skip
+    assert said.splitlines()[2:] == [
+        "ON `t`.`id` <=> `s`.`id` AND `t`.`at` <=> `s`.`at` AND (t.at > 1)",
+        "WHEN MATCHED AND (s.v > t.v) THEN UPDATE SET `v` = `s`.`v`",
+        "WHEN NOT MATCHED AND (s.v > 0) THEN INSERT (`id`, `v`, `at`) VALUES (`s`.`id`, `s`.`v`, `s`.`at`)",
+        "WHEN NOT MATCHED BY SOURCE AND (t.v = 0) THEN delete",
+    ]
+
+
+def test_the_statements_of_the_other_strategies() -> None:
+    names = "`id`, `v`, `at`"
+    assert statement("append") == f"INSERT INTO t ({names})\nSELECT {names} FROM batch"
+    assert statement("delete+insert", unique_key="id", incremental_predicates="v > 1") == (
+        f"INSERT INTO t ({names}) REPLACE USING (`id`) WHERE (v > 1)\nSELECT {names} FROM batch"
+    )
+    assert statement("insert_overwrite", partitioned_by=["month(at)"]) == (
+        f"INSERT OVERWRITE t PARTITION (month(at)) ({names})\nSELECT {names} FROM batch"
+    )
+    times = {
+        f"__dbt_internal_microbatch_event_time_{side}": f"2026-01-0{day}" for side, day in (("start", 1), ("end", 2))
+    }
+    assert statement("microbatch", event_time="at", **times) == (
+        f"INSERT INTO t ({names}) REPLACE WHERE at >= '2026-01-01' AND at < '2026-01-02'\nSELECT {names} FROM batch"
+    )
+
+
+@pytest.mark.parametrize(
+    ("strategy", "config", "said"),
+    [
+        ("merge", {"unique_key": "nope"}, "`unique_key` nope, which is no column"),
+        ("merge", {"merge_update_columns": ["v"], "merge_exclude_columns": ["id"]}, "Give one of them"),
+        ("merge", {"skip_matched_step": True, "skip_not_matched_step": True}, "skips every step"),
+        ("delete+insert", {}, "no `unique_key`"),
+        ("microbatch", {}, "It needs `event_time`"),
+        ("merge", {"unique_key": 3}, "`unique_key` is 3"),
+    ],
+)
+def test_a_wrong_setting_is_named(strategy: str, config: dict[str, Any], said: str) -> None:
+    with pytest.raises(DbtRuntimeError, match=said):
+        statement(strategy, **config)
