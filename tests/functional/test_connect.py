@@ -77,7 +77,7 @@ def test_the_shop_is_built_through_connect(server: str, tmp_path: Path) -> None:
     environment = {**os.environ, "JAVA_HOME": "/nonexistent", "PATH": "/nonexistent"}
     done = subprocess.run(command, cwd=shop, capture_output=True, text=True, env=environment, check=False, timeout=240)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "PASS=18 WARN=1 ERROR=0 SKIP=0" in done.stdout
+    assert "PASS=25 WARN=1 ERROR=0 SKIP=0" in done.stdout
     with Judge() as judge:
         judge.attach(f"duckdb:{tmp_path}/shop.ducklake")
         assert judge.rows("SELECT count(*), count(amount) FROM lake.main.orders") == [(254, 254)]

@@ -142,7 +142,7 @@ def test_several_feeds_in_one_query(lake: Session) -> None:
 @pytest.mark.parametrize(
     ("sql", "error"),
     [
-        ("with c as (select 1 as a) insert into t select * from c", NotUnderstood),
+        ("with c as (select 1 as a) update t set a = 1", NotUnderstood),
         ("from t insert into t select *", NotUnderstood),
         ("set spark.sql.parquet.fieldId.read.enabled = false", NotAllowed),
         ("create table u (a int) tblproperties ('foo' = '1')", InvalidOption),

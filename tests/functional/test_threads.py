@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
@@ -55,6 +56,10 @@ def test_a_pool_is_bounded_and_given_up(place_of: PlaceOf) -> None:
         list(pool.map(lambda _: lake.snapshots(), range(200)))
     assert len(_connections(place)) <= postgres._MOST_CONNECTIONS
     lake.close()
+    # A backend of PostgreSQL ends a moment after its connection is closed.
+    deadline = time.monotonic() + 10
+    while _connections(place) and time.monotonic() < deadline:
+        time.sleep(0.05)
     assert not _connections(place)
     # A lake that was closed connects again when it is used.
     assert len(lake.snapshots()) == 1

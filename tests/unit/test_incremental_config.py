@@ -50,7 +50,7 @@ def test_the_statements_of_the_other_strategies() -> None:
     names = "`id`, `v`, `at`"
     assert statement("append") == f"INSERT INTO t ({names})\nSELECT {names} FROM batch"
     assert statement("delete+insert", unique_key="id", incremental_predicates="v > 1") == (
-        f"INSERT INTO t ({names}) REPLACE USING (`id`) WHERE (v > 1)\nSELECT {names} FROM batch"
+        f"INSERT INTO t AS `DBT_INTERNAL_DEST` ({names}) REPLACE USING (`id`) WHERE (v > 1)\nSELECT {names} FROM batch"
     )
     assert statement("insert_overwrite", partitioned_by=["month(at)"]) == (
         f"INSERT OVERWRITE t PARTITION (month(at)) ({names})\nSELECT {names} FROM batch"

@@ -84,7 +84,8 @@ class IncrementalConfig:
             )
         names, keys = ", ".join(map(quoted, columns)), ", ".join(map(quoted, self.unique_key))
         where = f" WHERE {' AND '.join(f'({text})' for text in self.predicates)}" if self.predicates else ""
-        return f"INSERT INTO {target} ({names}) REPLACE USING ({keys}){where}\nSELECT {names} FROM {batch}"
+        into = f"{target} AS {quoted(self.target_alias)}"
+        return f"INSERT INTO {into} ({names}) REPLACE USING ({keys}){where}\nSELECT {names} FROM {batch}"
 
     def _keys_match(self, columns: Sequence[str]) -> list[str]:
         self._check_known(columns, self.unique_key, "unique_key")
@@ -178,7 +179,7 @@ def _names(config: Mapping[str, Any], setting: str) -> tuple[str, ...]:
     names = [given] if isinstance(given, str) else given
     if not isinstance(names, Sequence) or not all(isinstance(name, str) and name.strip() for name in names):
         raise DbtRuntimeError(f"`{setting}` is {given!r}. It takes a text or a list of texts.")
-    return tuple(name.strip().strip("`") if setting != "incremental_predicates" else name for name in names)
+    return tuple(name.strip().strip("`") if "predicates" not in setting else name for name in names)
 
 
 def _text(config: Mapping[str, Any], setting: str) -> str | None:

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from dbt.adapters.ducklake.lake import CommitInfo, Lake, NotFound, Snapshot, Table, View, fold
+from dbt.adapters.ducklake.spark.schema import quoted
 from dbt.adapters.ducklake.statements.kinds.describe import Describe, run_describe, type_text
 from dbt.adapters.ducklake.statements.reader import Name
 from dbt.adapters.ducklake.statements.session import LakeSession
@@ -57,7 +58,7 @@ def columns_of(session: LakeSession, parts: Sequence[str]) -> list[ColumnFound]:
     """The columns of a table or view; none where there is no such relation. Only a temporary view needs Spark."""
     name = Name(tuple(parts))
     if len(parts) == 1 and fold(parts[0]) in session.temporary:
-        return columns_of_query(session, f"SELECT * FROM {parts[0]}")
+        return columns_of_query(session, f"SELECT * FROM {quoted(parts[0])}")
     whole = session.whole(name)
     try:
         with session.lake(whole.lake).reading() as snapshot:
@@ -68,7 +69,7 @@ def columns_of(session: LakeSession, parts: Sequence[str]) -> list[ColumnFound]:
         return [ColumnFound(column.name, type_text(column), column.comment) for column in there.columns]
     if there is None:
         return []
-    return columns_of_query(session, f"SELECT * FROM {'.'.join(f'`{part}`' for part in parts)}")
+    return columns_of_query(session, f"SELECT * FROM {'.'.join(map(quoted, parts))}")
 
 
 def columns_of_query(session: LakeSession, query: str) -> list[ColumnFound]:

@@ -1,3 +1,4 @@
+{{ config(event_time='ordered_at') }}
 -- depends_on: {{ ref('raw_orders') }}
 select
     id as order_id,

@@ -149,3 +149,9 @@ def test_the_clauses_of_a_merge() -> None:
 def test_what_an_insert_takes_the_place_of(sql: str, replaced: Replaced) -> None:
     statement: Any = parse(sql)
     assert statement.replaced == replaced
+
+
+def test_ctes_before_an_insert_belong_to_its_query() -> None:
+    statement: Any = parse("with a as (select 1 as x), b as (select 2) insert into t select * from a")
+    assert isinstance(statement, Insert)
+    assert statement.query == "with a as (select 1 as x), b as (select 2)\nselect * from a"

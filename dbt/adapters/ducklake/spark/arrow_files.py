@@ -42,9 +42,12 @@ class ArrowFiles:
     row_group_rows: int
     keys: tuple[str, ...] = ()
 
-    def write(self, rows: DataFrame) -> None:
-        """Write rows that are sorted by the keys within each task."""
-        rows.mapInArrow(self._write_task, "path string").collect()
+    def write(self, rows: DataFrame) -> set[str]:
+        """Write rows that are sorted by the keys within each task; the paths of the files.
+
+        There may be others: of a task that failed and was run again.
+        """
+        return {row[0] for row in rows.mapInArrow(self._write_task, "path string").collect()}
 
     def _write_task(self, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         current: _OpenFile | None = None

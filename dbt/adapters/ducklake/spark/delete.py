@@ -27,11 +27,12 @@ from dbt.adapters.ducklake.lake import (
 )
 from dbt.adapters.ducklake.spark.deletes import SNAPSHOT_COLUMN, delete_file_rows
 from dbt.adapters.ducklake.spark.errors import FilesNotFound
-from dbt.adapters.ducklake.spark.footers import read_footers
+from dbt.adapters.ducklake.spark.footers import Footer, read_footers
 from dbt.adapters.ducklake.spark.local_rows import keys_dataframe
+from dbt.adapters.ducklake.spark.puffin import positions_in
 from dbt.adapters.ducklake.spark.scan import FILE, INLINED, POSITION, Placed
 from dbt.adapters.ducklake.spark.schema import FIELD_ID, SNAPSHOT_FIELD_ID
-from dbt.adapters.ducklake.spark.storage import Storage, spark_path
+from dbt.adapters.ducklake.spark.storage import Storage, file_uri, spark_path
 
 _PATH_FIELD_ID, _POSITION_FIELD_ID = 2147483646, 2147483645
 # As DuckDB writes delete files: their positions are few and compress well.
@@ -76,10 +77,13 @@ def remove_delete_files(storage: Storage, deletes: Sequence[DeletesToAdd]) -> No
 
 
 def for_snapshot(storage: Storage, snapshot: SnapshotId, delete: DeletesToAdd) -> DeletesToAdd:
-    """The delete file anew, for another snapshot than the one it was written for, which another commit took."""
+    """The delete file anew, for another snapshot than the one it was written for, which another commit took.
+
+    The old one stays: it is what the next attempt begins from.
+    """
     assert delete.snapshots is not None
     with storage.open(delete.path) as file:
-        rows = pq.read_table(file)
+        rows = pq.read_table(file, read_dictionary=["file_path"])
     first, last = delete.snapshots
     place = rows.schema.get_field_index(SNAPSHOT_COLUMN)
     moved = pc.if_else(pc.equal(rows.column(place), last), pa.scalar(int(snapshot), pa.int64()), rows.column(place))
@@ -88,7 +92,6 @@ def for_snapshot(storage: Storage, snapshot: SnapshotId, delete: DeletesToAdd) -
     pq.write_table(rows, sink, compression=_COMPRESSION)
     path = f"{delete.path.rsplit('/', 1)[0]}/ducklake-{new_uuid()}-delete.parquet"
     size = storage.write(path, sink.getvalue())
-    storage.remove(delete.path)
     footer = read_footers(storage, [(path, size)])[0]
     return replace(delete, path=path, size=size, footer_size=footer.length, snapshots=(min(first, snapshot), snapshot))
 
@@ -150,11 +153,22 @@ def _folder(storage: Storage, table: Table) -> Iterator[str]:
 
 def _earlier(spark: SparkSession, storage: Storage, files: Mapping[int, DataFile]) -> Iterator[DataFrame]:
     """The positions that are deleted already, each with its snapshot: that of its delete file where none says more."""
-    for number, file in files.items():
-        if (delete := file.delete_file) is not None:
-            snapshot = F.coalesce(F.col(SNAPSHOT_COLUMN), F.lit(int(delete.begin)).cast("bigint"))
-            yield delete_file_rows(spark, storage, delete).select(
-                F.lit(number).cast("bigint"), "_pos", snapshot.alias(SNAPSHOT_COLUMN)
+    owned = [(number, file.delete_file) for number, file in files.items() if file.delete_file is not None]
+    parquet = [(number, delete) for number, delete in owned if delete.format == "parquet"]
+    if parquet:
+        uris = pa.array([file_uri(delete.path) for _, delete in parquet])
+        numbers = pa.array([number for number, _ in parquet], pa.int64())
+        begins = pa.array([int(delete.begin) for _, delete in parquet], pa.int64())
+        owners = keys_dataframe(spark, ["_uri", "_number", "_begin"], [uris, numbers, begins])
+        rows = delete_file_rows(spark, [delete for _, delete in parquet])
+        joined = rows.join(F.broadcast(owners), F.col("_delete_file") == F.col("_uri"), "left")
+        owner = F.coalesce("_number", F.raise_error(F.lit("a delete file has no data file")).cast("bigint"))
+        yield joined.select(owner, "_pos", F.coalesce(SNAPSHOT_COLUMN, "_begin").alias(SNAPSHOT_COLUMN))
+    for number, delete in owned:
+        if delete.format == "puffin":
+            positions = pa.array(positions_in(delete.path, storage.read(delete.path)), pa.int64())
+            yield keys_dataframe(spark, ["_pos"], [positions]).select(
+                F.lit(number).cast("bigint"), "_pos", F.lit(int(delete.begin)).cast("bigint")
             )
 
 
@@ -167,25 +181,31 @@ def _described(
         raise FilesNotFound(str(table), folder)
     numbers = list(by_number)
     footers = read_footers(storage, [by_number[number] for number in numbers])
-    described = []
-    for number, footer in zip(numbers, footers, strict=True):
-        path = footer.path
-        if storage.is_local:
-            path = f"{table.location}ducklake-{new_uuid()}-delete.parquet"
-            storage.move(footer.path, path)
-        before = files[number].delete_file
-        described.append(
-            DeletesToAdd(
-                data_file_id=files[number].id,
-                path=path,
-                delete_count=footer.metadata.num_rows,
-                size=footer.size,
-                footer_size=footer.length,
-                replaces=before.id if before else None,
-                snapshots=_snapshots(footer.metadata) if snapshot is not None else None,
-            )
-        )
+    described: list[DeletesToAdd] = []
+    try:
+        for number, footer in zip(numbers, footers, strict=True):
+            described.append(_moved(storage, table, files[number], footer, snapshot))
+    except BaseException:
+        remove_delete_files(storage, described)
+        raise
     return described
+
+
+def _moved(storage: Storage, table: Table, file: DataFile, footer: Footer, snapshot: int | None) -> DeletesToAdd:
+    """Where the delete file stays, and what a commit is told of it."""
+    path = footer.path
+    if storage.is_local:
+        path = f"{table.location}ducklake-{new_uuid()}-delete.parquet"
+        storage.move(footer.path, path)
+    return DeletesToAdd(
+        data_file_id=file.id,
+        path=path,
+        delete_count=footer.metadata.num_rows,
+        size=footer.size,
+        footer_size=footer.length,
+        replaces=file.delete_file.id if file.delete_file else None,
+        snapshots=_snapshots(footer.metadata) if snapshot is not None else None,
+    )
 
 
 def _snapshots(metadata: pq.FileMetaData) -> tuple[SnapshotId, SnapshotId]:

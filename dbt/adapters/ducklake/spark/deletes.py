@@ -90,12 +90,10 @@ def _deleted_keys(
 def _keys_in_files(
     spark: SparkSession, files: Sequence[tuple[DataFile, DeleteFile]], snapshot: SnapshotId
 ) -> DataFrame:
-    reader = spark.read.schema(_DELETE_SCHEMA).option("__globPaths__", "false")
-    found = reader.parquet(*(spark_path(delete.path) for _, delete in files))
+    found = delete_file_rows(spark, [delete for _, delete in files])
     # Positions that a later snapshot deleted do not count; a file without the column has none of those.
     visible = F.col(SNAPSHOT_COLUMN).isNull() | (F.col(SNAPSHOT_COLUMN) <= F.lit(int(snapshot)))
-    position = F.coalesce("pos", F.raise_error(F.lit("a delete file has no column pos")).cast("bigint"))
-    positions = found.where(visible).select(F.col("_metadata.file_path").alias("_delete_file"), position.alias("_pos"))
+    positions = found.where(visible)
     uris = pa.array([file_uri(delete.path) for _, delete in files])
     numbers = pa.array([_signed(file_number(file.path) << _POSITION_BITS) for file, _ in files], pa.int64())
     owners = keys_dataframe(spark, ["_owned_file", "_number"], [uris, numbers])
@@ -104,15 +102,24 @@ def _keys_in_files(
     return owned.select(number.bitwiseOR(F.col("_pos")).alias(_KEY))
 
 
-def delete_file_rows(spark: SparkSession, storage: Storage, delete: DeleteFile) -> DataFrame:
+def delete_file_rows(spark: SparkSession, deletes: Sequence[DeleteFile]) -> DataFrame:
+    """The positions of delete files in Parquet as `_pos`, the snapshot of each where its file says it, and the file."""
+    reader = spark.read.schema(_DELETE_SCHEMA).option("__globPaths__", "false")
+    found = reader.parquet(*(spark_path(delete.path) for delete in deletes))
+    position = F.coalesce("pos", F.raise_error(F.lit("a delete file has no column pos")).cast("bigint"))
+    return found.select(
+        position.alias("_pos"), SNAPSHOT_COLUMN, F.col("_metadata.file_path").alias("_delete_file")
+    )  # fmt: skip
+
+
+def positions_of(spark: SparkSession, storage: Storage, delete: DeleteFile) -> DataFrame:
     """The positions of one delete file as `_pos`, and the snapshot of each where the file says it."""
     if delete.format == "puffin":
         positions = pa.array(positions_in(delete.path, storage.read(delete.path)), pa.int64())
         return keys_dataframe(spark, ["_pos"], [positions]).select(
             "_pos", F.lit(None).cast("bigint").alias(SNAPSHOT_COLUMN)
         )
-    reader = spark.read.schema(_DELETE_SCHEMA).option("__globPaths__", "false")
-    return reader.parquet(spark_path(delete.path)).withColumnRenamed("pos", "_pos")
+    return delete_file_rows(spark, [delete]).select("_pos", SNAPSHOT_COLUMN)
 
 
 def _key(file: DataFile, position: int) -> int:

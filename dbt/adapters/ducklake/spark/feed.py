@@ -21,7 +21,7 @@ from dbt.adapters.ducklake.lake import (
     Table,
     TableChanges,
 )
-from dbt.adapters.ducklake.spark.deletes import SNAPSHOT_COLUMN, delete_file_rows
+from dbt.adapters.ducklake.spark.deletes import SNAPSHOT_COLUMN, positions_of
 from dbt.adapters.ducklake.spark.local_rows import dataframe_of, keys_dataframe
 from dbt.adapters.ducklake.spark.scan import POSITION, ROW_ID, ROW_SNAPSHOT, rows_of_file
 from dbt.adapters.ducklake.spark.schema import is_readable, quoted
@@ -104,7 +104,7 @@ class Feed:
         return told.select("_pos", "_snapshot").unionAll(untold.select("_pos", own))
 
     def _positions_of(self, delete: DeleteFile) -> DataFrame:
-        return delete_file_rows(self._spark, self._storage, delete)
+        return positions_of(self._spark, self._storage, delete)
 
     def _positions(self, pairs: Sequence[tuple[int, int]]) -> DataFrame:
         positions = pa.array([position for position, _ in pairs], pa.int64())

@@ -58,7 +58,7 @@ def _value(rows: DataFrame, column: Column, name: str) -> Expression | None:
     is_whole = isinstance(given, T.ByteType | T.ShortType | T.IntegerType | T.LongType)
     if kind in _WHOLE and is_whole:
         return value.cast("bigint")
-    if kind == "varchar" and type(given) is T.StringType:
+    if kind == "varchar" and given == T.StringType():
         return value
     if kind == "date" and isinstance(given, T.DateType):
         return F.unix_date(value)

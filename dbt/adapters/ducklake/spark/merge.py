@@ -178,7 +178,8 @@ def _new_rows(
     starts = pa.array([*(file.row_id_start for file in placed.files.values()), None], pa.int64())
     first = keys_dataframe(spark, ["_number", "_first"], [numbers, starts])
     with_first = chosen.join(F.broadcast(first), F.col(FILE) == F.col("_number"))
-    return with_first.select(*values, F.coalesce(ROW_ID, F.col("_first") + F.col(POSITION)).alias(ROW_ID))
+    unknown = F.raise_error(F.lit(f"A data file of {table} does not say the ids of its rows")).cast("bigint")
+    return with_first.select(*values, F.coalesce(ROW_ID, F.col("_first") + F.col(POSITION), unknown).alias(ROW_ID))
 
 
 def _value(rows: DataFrame, table: Table, clauses: dict[int, Clause], place: int) -> Expression:

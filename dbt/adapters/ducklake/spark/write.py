@@ -99,16 +99,20 @@ def write_rows(
     """
     if settings.compression == "brotli":
         raise WriteRefused(str(table), "its option parquet_compression is brotli", "Spark has zstd, gzip and snappy.")
+    if with_row_ids:
+        _refuse_nanoseconds(table)
     folder = f"{table.location}ducklake-{new_uuid()}/"
     keys = partition_keys(table)
     try:
         with _file_size(spark, settings):
             laid_out = _laid_out(rows, table, keys, settings, sort_by, with_row_ids)
+            paths: set[str] | None
             if with_row_ids and needs_mapping(table.columns):
-                _arrow_files(storage, table, keys, settings, folder).write(laid_out)
+                paths = _arrow_files(storage, table, keys, settings, folder).write(laid_out)
             else:
-                _run(storage, laid_out, keys, settings, folder)
+                paths = _run(storage, laid_out, keys, settings, folder)
         found = sorted((path, size) for path, size in storage.files_below(folder) if path.endswith(".parquet"))
+        found = _without_others(storage, found, paths)
         # Spark writes a file even for no rows, but none where it makes folders for the keys of rows.
         if not found and not ((keys or with_row_ids) and rows.isEmpty()):
             raise FilesNotFound(str(table), folder)
@@ -121,6 +125,17 @@ def write_rows(
     finally:
         if storage.is_local:
             storage.remove_folder(folder)
+
+
+def as_table(rows: DataFrame, table: Table) -> DataFrame:
+    """Rows, whose columns are the table's in their order, as values of the table's columns and under their names."""
+    placed = rows.toDF(*(f"_ducklake_{place}" for place in range(len(table.columns))))
+    return placed.select(
+        *(
+            assigned(F.col(f"_ducklake_{place}"), placed.schema[place].dataType, column, table).alias(column.name)
+            for place, column in enumerate(table.columns)
+        )
+    )
 
 
 def remove_files(storage: Storage, files: Iterable[FileToAdd]) -> None:
@@ -176,12 +191,21 @@ def _without_nulls(value: Expression, column: Column, table: Table, at_once: boo
     return checked.alias(column.name, metadata={FIELD_ID: int(column.id)})
 
 
+def _refuse_nanoseconds(table: Table) -> None:
+    """Rows that are written again would lose them, in columns that the statement does not even name."""
+    for column in table.columns:
+        if any(leaf.type.name == "timestamp_ns" for leaf in column.leaves()):
+            found = f"its column {column.name} holds nanoseconds, of which Spark would keep the microseconds"
+            raise WriteRefused(str(table), found, "Update its rows with DuckDB, or change the column's type.")
+
+
 def _arrow_files(
     storage: Storage, table: Table, keys: Sequence[PartitionKey], settings: WriteSettings, folder: str
 ) -> ArrowFiles:
+    level = settings.compression_level
     options = {
         "compression": _ARROW_CODECS.get(settings.compression, settings.compression),
-        "compression_level": int(settings.compression_level) if settings.compression_level else None,
+        "compression_level": int(level) if level and settings.compression in _LEVELS else None,
         "data_page_version": "2.0" if settings.version == "V2" else "1.0",
         "write_statistics": counted_leaves(table.columns),
         "store_schema": False,
@@ -190,7 +214,10 @@ def _arrow_files(
     return ArrowFiles(storage, folder, schema_with_ids(table.columns), options, int(settings.row_group_rows), names)
 
 
-def _run(storage: Storage, rows: DataFrame, keys: Sequence[PartitionKey], settings: WriteSettings, folder: str) -> None:
+def _run(
+    storage: Storage, rows: DataFrame, keys: Sequence[PartitionKey], settings: WriteSettings, folder: str
+) -> set[str] | None:
+    """Spark's own committer leaves nothing of a task that failed: all that lies there was written (None)."""
     if storage.is_local:
         # Hadoop would make these itself, and fork a chmod for each.
         storage.make_folder(f"{folder}_temporary/0/_temporary")
@@ -200,6 +227,17 @@ def _run(storage: Storage, rows: DataFrame, keys: Sequence[PartitionKey], settin
     if keys:
         writer = writer.partitionBy(*(key.name for key in keys))
     writer.parquet(spark_path(folder))
+    return None
+
+
+def _without_others(storage: Storage, found: list[tuple[str, int]], paths: set[str] | None) -> list[tuple[str, int]]:
+    """The files at these paths; the others are removed."""
+    if paths is None:
+        return found
+    for path, _ in found:
+        if path not in paths:
+            storage.remove(path)
+    return [(path, size) for path, size in found if path in paths]
 
 
 @contextmanager

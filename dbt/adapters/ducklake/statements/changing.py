@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dbt.adapters.ducklake.lake import CommitConflict, Lake, Predicate, Table, fold
+from dbt.adapters.ducklake.lake import CommitConflict, Predicate, Table, fold
 from dbt.adapters.ducklake.spark.merge import CLAUSE, NAMED, Clause
 from dbt.adapters.ducklake.spark.query import Rows as SparkRows
 from dbt.adapters.ducklake.spark.query import Spark, run_query, show_as
@@ -156,7 +156,7 @@ def changed(
                 planned = change.plan(spark, of_one_clause(target, change.table, kind, behind, values(change.table)))
             return change.commit(spark, planned)
 
-    return again_where_others_were_faster(session.lake(session.whole(target.name).lake), once)
+    return again_where_others_were_faster(session, target.name, once)
 
 
 def of_one_clause(target: Target, table: Table, kind: str, behind: str, values: Mapping[int, str]) -> Rows:
@@ -206,12 +206,13 @@ class Change:
         return changed_rows(self.code, done, work.snapshot)
 
 
-def again_where_others_were_faster(lake: Lake, once: Callable[[], Outcome]) -> Outcome:
+def again_where_others_were_faster(session: LakeSession, name: Name, once: Callable[[], Outcome]) -> Outcome:
     """Run a statement; where another commit changed what it read, run it again on what is there now."""
-    patience = lake.description.patience
+    patience, said = session.lake(session.whole(name).lake).description.patience, session.said
     for attempt in range(patience.attempts - 1):
         try:
             return once()
         except CommitConflict:
+            session.said = said
             time.sleep(patience.pause(attempt))
     return once()

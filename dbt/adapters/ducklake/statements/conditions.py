@@ -13,6 +13,7 @@ from dbt.adapters.ducklake.lake import Between, Column, IsIn, Predicate, Table, 
 from dbt.adapters.ducklake.spark.keys import keys_of
 from dbt.adapters.ducklake.spark.query import Rows, Spark
 from dbt.adapters.ducklake.statements.changing import Target
+from dbt.adapters.ducklake.statements.names import quoted
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,34 @@ class Equality:
     column: Column
     source: str
     is_null_safe: bool
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a merge: its alias and its columns."""
+
+    alias: str
+    columns: Sequence[str]
+
+    def own(self, text: str) -> str:
+        """An expression with the alias before the side's columns that are named without a table."""
+        try:
+            parsed = sqlglot.parse_one(text, dialect="spark")
+        except (SqlglotError, RecursionError):
+            return text
+        known = set(map(fold, self.columns))
+        starts = {
+            column.this.meta["start"]
+            for column in parsed.find_all(exp.Column)
+            if not column.table
+            and fold(column.name) in known
+            and "start" in column.this.meta
+            # A name within a subquery is the subquery's first of all.
+            and column.find_ancestor(exp.Query) is None
+        }
+        for start in sorted(starts, reverse=True):
+            text = f"{text[:start]}{quoted(self.alias)}.{text[start:]}"
+        return text
 
 
 def equalities(condition: str, target: Target, source: str, table: Table, given: Sequence[str]) -> list[Equality]:

@@ -193,12 +193,12 @@ def _travel(reader: Reader) -> Travel | None:
     reader.accept("FOR")
     for words in _TIME_TRAVEL:
         if reader.accept(*words):
-            return Travel("VERSION" in words[0], _primary(reader))
+            return Travel("VERSION" in words[0], primary_in(reader))
     return None
 
 
-def _primary(reader: Reader) -> str:
-    """One value: a literal, with its type before it or not, a call, or anything in parentheses."""
+def primary_in(reader: Reader) -> str:
+    """The text of one value: a literal, with its type before it or not, a call, or anything in parentheses."""
     start = reader.at
     if reader.word() != "(":
         is_typed = reader.word() in ("TIMESTAMP", "DATE")

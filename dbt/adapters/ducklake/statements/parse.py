@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeAlias
 
 from dbt.adapters.ducklake.statements.kinds.alter_table import AlterTable, read_alter
@@ -57,6 +58,9 @@ def parse(sql: str) -> Statement:
     if reader.is_done:
         raise reader.unexpected("Here a statement should stand.")
     first = reader.word()
+    if first == "WITH" and (before := _ctes_before(reader, "INSERT")):
+        statement = read_insert(reader)
+        return replace(statement, query=f"{before}\n{statement.query}")
     if first in BEGINNINGS:
         return read_query(reader)
     if first == "CREATE":
@@ -68,6 +72,20 @@ def parse(sql: str) -> Statement:
         "There are queries, CREATE, INSERT, UPDATE, DELETE, MERGE, ALTER, DROP, TRUNCATE, COMMENT ON, DESCRIBE, SHOW, "
         "USE, SET and CALL."
     )
+
+
+def _ctes_before(reader: Reader, verb: str) -> str | None:
+    """The CTEs that stand before a verb, behind which the reader stands then; None where something else comes."""
+    start = reader.at
+    reader.expect("WITH")
+    reader.text_until("SELECT", "FROM", "VALUES", "TABLE", "MERGE", "UPDATE", "DELETE", verb)
+    before = reader.between(start, reader.at)
+    if reader.accept(verb):
+        return before
+    if reader.word() in ("MERGE", "UPDATE", "DELETE"):
+        raise reader.unexpected("WITH stands before queries and INSERT. Put it into a subquery of the statement.")
+    reader.at = start
+    return None
 
 
 def _read_create(reader: Reader) -> Statement:

@@ -24,7 +24,7 @@ class _Dialect(Spark):
 
 
 _STRINGS = frozenset({TokenType.STRING, TokenType.RAW_STRING})
-_OPENING = {"(": 1, ")": -1, "CASE": 1, "END": -1}
+_OPENING = {"(": 1, ")": -1}
 
 
 class Name(NamedTuple):
@@ -126,13 +126,16 @@ class Reader:
 
     def text_until(self, *words: str) -> str:
         """The text up to one of the words at this depth of parentheses and CASE, or up to the end."""
-        start, depth = self.at, 0
+        start, depth, cases = self.at, 0, 0
         while not self.is_done:
-            word = self.word()
-            if depth == 0 and (word in words or (word == ")" and ")" in words)):
+            word, before = self.word(), self.word(-1) if self.at > start else ""
+            is_comparison = word == "FROM" and before == "DISTINCT"
+            if depth == cases == 0 and word in words and not is_comparison:
                 break
-            # `t.end` is a column.
-            depth += _OPENING.get(word, 0) if self.word(-1) != "." else 0
+            depth += _OPENING.get(word, 0)
+            # `t.case` is a column, and `end` is one where no CASE is open.
+            if before != ".":
+                cases += (word == "CASE") - (word == "END" and cases > 0)
             self.at += 1
         return self.between(start, self.at)
 

@@ -38,6 +38,8 @@ class Writing:
         self.transaction: Transaction = lake.transaction(base)
         self.files: list[FileToAdd] = []
         self.deletes: list[DeletesToAdd] = []
+        # Delete files that were written anew during the commit, in their order.
+        self._rewritten: list[DeletesToAdd] = []
         self.snapshot: SnapshotId | None = None
 
     def add_rows(self, spark: Spark, rows: Rows, table: Table, settings: WriteSettings) -> None:
@@ -56,7 +58,9 @@ class Writing:
         storage = self.session.storage(self.lake)
         keys = sort_keys(sorted_by(table.sort))
         done = change_rows(spark, storage, table, placed, changes, clauses, settings, keys)
+        # First what has to be removed if the lake refuses the rest.
         self.files += done.added
+        self.deletes += done.removed.deletes
         self.transaction.append(table, done.added)
         self._record(table, done.removed)
         return done
@@ -64,6 +68,7 @@ class Writing:
     def remove_rows(self, spark: Spark, gone: Rows, placed: Placed, table: Table) -> int:
         """Record that the rows whose places `gone` has are gone; how many they are."""
         removed = remove_placed(spark, self.session.storage(self.lake), table, placed, gone)
+        self.deletes += removed.deletes
         self._record(table, removed)
         return removed.count
 
@@ -75,7 +80,6 @@ class Writing:
         return row_count(files)
 
     def _record(self, table: Table, removed: Removed) -> None:
-        self.deletes += removed.deletes
         self.transaction.delete(table, removed.deletes, removed.ended)
         self.transaction.end_inlined(table, removed.inlined)
 
@@ -83,15 +87,20 @@ class Writing:
         """Remove what was written: no commit will register it."""
         storage = self.session.storage(self.lake)
         remove_files(storage, self.files)
-        remove_delete_files(storage, self.deletes)
+        remove_delete_files(storage, [*self.deletes, *self._rewritten])
 
     def commit(self) -> SnapshotId:
-        return self.transaction.commit(self._for_snapshot)
+        snapshot = self.transaction.commit(self._for_snapshot)
+        last = {delete.data_file_id: delete for delete in self._rewritten}
+        old = [delete for delete in self.deletes if delete.data_file_id in last]
+        old += [delete for delete in self._rewritten if delete is not last[delete.data_file_id]]
+        remove_delete_files(self.session.storage(self.lake), old)
+        return snapshot
 
     def _for_snapshot(self, snapshot: SnapshotId, delete: DeletesToAdd) -> DeletesToAdd:
-        """A delete file for another snapshot than it was written for. Whatever comes, the last one is known here."""
+        """A delete file for another snapshot than it was written for."""
         made = for_snapshot(self.session.storage(self.lake), snapshot, delete)
-        self.deletes = [made if known.data_file_id == made.data_file_id else known for known in self.deletes]
+        self._rewritten.append(made)
         return made
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dbt.adapters.ducklake.lake import Table, fold
+from dbt.adapters.ducklake.lake import Column, Table, fold
 from dbt.adapters.ducklake.spark.query import Rows, arranged, run_query
 from dbt.adapters.ducklake.spark.write import WriteSettings
 from dbt.adapters.ducklake.statements.defaults import default_of
@@ -46,6 +46,7 @@ class Insert:
     columns: tuple[str, ...] = ()
     by_name: bool = False
     replaced: Replaced | None = None
+    alias: str | None = None
 
     @property
     def keys(self) -> tuple[Partition, ...]:
@@ -58,6 +59,7 @@ def read_insert(reader: Reader) -> Insert:
         reader.expect("INTO")
     reader.accept("TABLE")
     name = reader.name()
+    alias = reader.name_part() if reader.accept("AS") else None
     replaced = Replaced(partition=_read_partition(reader)) if is_overwrite else None
     columns: tuple[str, ...] = ()
     by_name = reader.accept("BY", "NAME")
@@ -68,7 +70,7 @@ def read_insert(reader: Reader) -> Insert:
         replaced = _read_replaced(reader)
     if reader.word() not in (*_QUERIES, "("):
         raise reader.unexpected("Here VALUES or a query should stand.")
-    return Insert(name, reader.rest(), columns, by_name, replaced)
+    return Insert(name, reader.rest(), columns, by_name, replaced, alias)
 
 
 def _read_partition(reader: Reader) -> tuple[Partition, ...]:
@@ -122,9 +124,12 @@ def for_table(statement: Insert, table: Table, rows: Rows) -> Rows:
         raise refused(statement, f"there is no column {unknown[0]}", table)
     if len(places) != len(given) or places.keys() & fixed.keys():
         raise refused(statement, "a column is named twice", table)
-    return arranged(
-        rows, [places.get(fold(c.name), fixed.get(fold(c.name)) or default_of(c)) for c in table.columns]
-    )  # fmt: skip
+
+    def value(column: Column) -> int | str:
+        name = fold(column.name)
+        return places[name] if name in places else fixed.get(name) or default_of(column)
+
+    return arranged(rows, list(map(value, table.columns)))
 
 
 def _all_of(statement: Insert, table: Table, rows: Rows, fixed: Mapping[str, object]) -> tuple[str, ...]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from dbt.adapters.ducklake.lake import Table, fold
 from dbt.adapters.ducklake.spark.merge import CLAUSE, Clause, kept
@@ -22,10 +22,10 @@ from dbt.adapters.ducklake.statements.changing import (
     read_target,
     read_value,
 )
-from dbt.adapters.ducklake.statements.conditions import Equality, equalities, files_with_keys
+from dbt.adapters.ducklake.statements.conditions import Equality, Side, equalities, files_with_keys
 from dbt.adapters.ducklake.statements.defaults import default_of
 from dbt.adapters.ducklake.statements.errors import NotAllowed
-from dbt.adapters.ducklake.statements.names import quoted
+from dbt.adapters.ducklake.statements.names import primary_in, quoted
 from dbt.adapters.ducklake.statements.outcome import Outcome
 from dbt.adapters.ducklake.statements.reader import Reader
 from dbt.adapters.ducklake.statements.resolve import bound, reading
@@ -103,10 +103,9 @@ def _read_source(reader: Reader) -> Source:
             reader.expect(")")
             name = None
         elif reader.word() in ("VERSION", "TIMESTAMP", "FOR"):
-            # The time it is read at ends before its alias or ON.
-            _ = reader.accept("FOR")
+            reader.accept("FOR")
             reader.at += 3
-            reader.at += 2 if reader.word() in ("TIMESTAMP", "DATE") else 1
+            primary_in(reader)
             name = None
     if reader.accept("AS") or (not reader.sees("ON") and not reader.is_done):
         alias = reader.name_part()
@@ -155,8 +154,7 @@ def _read_insert(reader: Reader) -> tuple[Assignment, ...] | None:
 
 
 def run_merge(session: LakeSession, statement: Merge) -> Outcome:
-    lake = session.lake(session.whole(statement.target.name).lake)
-    return again_where_others_were_faster(lake, lambda: _run(session, statement))
+    return again_where_others_were_faster(session, statement.target.name, lambda: _run(session, statement))
 
 
 def _run(session: LakeSession, statement: Merge) -> Outcome:
@@ -176,10 +174,14 @@ def _run(session: LakeSession, statement: Merge) -> Outcome:
 
 def _rows(statement: Merge, table: Table, source: SparkRows, keys: Sequence[Equality]) -> Rows:
     clauses, values = [], {}
+    sides = {
+        NOT_MATCHED: Side(statement.source.alias, source.columns),
+        NOT_MATCHED_BY_SOURCE: Side(statement.target.alias, [column.name for column in table.columns]),
+    }
     for number, when in enumerate(statement.whens):
         names = []
         if when.kind != "delete":
-            for place, text in enumerate(_values(statement, when, table, source.columns)):
+            for place, text in enumerate(_values(statement, when, table, source.columns, sides)):
                 name = f"_ducklake_{number}_{place}"
                 values[name] = f"CASE WHEN {quoted(CLAUSE)} = {number} THEN {text} END"
                 names.append(name)
@@ -188,7 +190,7 @@ def _rows(statement: Merge, table: Table, source: SparkRows, keys: Sequence[Equa
     join = f"{_join(statement)} JOIN "
     behind = f"{join}{statement.source.in_from} ON {enclosed(statement.condition)}"
     return Rows(
-        tuple(clauses), behind, values, _clause_case(statement), f"concat({named})" if named else "'?'",
+        tuple(clauses), behind, values, _clause_case(statement, sides), f"concat({named})" if named else "'?'",
         {len(join): _VIEW},
     )  # fmt: skip
 
@@ -205,12 +207,15 @@ def _join(statement: Merge) -> str:
     return "RIGHT OUTER" if keeps_source else "INNER"
 
 
-def _clause_case(statement: Merge) -> str:
+def _clause_case(statement: Merge, sides: Mapping[str, Side]) -> str:
     """The number of the first clause that a row satisfies, NULL where there is none."""
 
     def first(rows: str) -> str:
         of_rows = [(number, when.condition) for number, when in enumerate(statement.whens) if when.rows == rows]
-        cases = [f"WHEN {enclosed(condition) if condition else 'TRUE'} THEN {number}" for number, condition in of_rows]
+        cases = [
+            f"WHEN {enclosed(_of_side(sides, rows, condition)) if condition else 'TRUE'} THEN {number}"
+            for number, condition in of_rows
+        ]
         return f"CASE {' '.join(cases)} END" if cases else "CAST(NULL AS INT)"
 
     return (
@@ -219,13 +224,23 @@ def _clause_case(statement: Merge) -> str:
     )
 
 
-def _values(statement: Merge, when: When, table: Table, given: Sequence[str]) -> Iterator[str]:
+def _of_side(sides: Mapping[str, Side], rows: str, text: str) -> str:
+    """The text as it is meant where rows of one side alone are: a plain name is that side's column."""
+    return sides[rows].own(text) if rows in sides else text
+
+
+def _values(
+    statement: Merge, when: When, table: Table, given: Sequence[str], sides: Mapping[str, Side]
+) -> Iterator[str]:
     """The expression of each of the table's columns, in their order."""
     target, asked = statement.target, f"merge into {statement.target.name}"
     if when.assignments is None:
         set_ = _all_of_source(statement, table, given, asked)
     else:
-        set_ = assigned_values(table, target, when.assignments, asked)
+        own = [
+            replace(one, value=_of_side(sides, when.rows, one.value) if one.value else None) for one in when.assignments
+        ]
+        set_ = assigned_values(table, target, own, asked)
     for place, column in enumerate(table.columns):
         if place in set_:
             yield set_[place]

@@ -7,7 +7,7 @@ from dbt.adapters.ducklake.spark.merge import kept
 from dbt.adapters.ducklake.spark.partition import rows_in_partitions_of
 from dbt.adapters.ducklake.spark.query import Rows as SparkRows
 from dbt.adapters.ducklake.spark.query import Spark, run_query, setting, show_as
-from dbt.adapters.ducklake.spark.write import WriteSettings
+from dbt.adapters.ducklake.spark.write import WriteSettings, as_table
 from dbt.adapters.ducklake.statements.changing import (
     Change,
     Rows,
@@ -16,9 +16,12 @@ from dbt.adapters.ducklake.statements.changing import (
     enclosed,
     of_one_clause,
 )
+from dbt.adapters.ducklake.statements.clauses import read_partitioning
+from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.kinds.insert import Insert, Replaced, for_table, refused, run_insert
 from dbt.adapters.ducklake.statements.names import quoted
 from dbt.adapters.ducklake.statements.outcome import Outcome
+from dbt.adapters.ducklake.statements.reader import Reader
 from dbt.adapters.ducklake.statements.resolve import bound, reading
 from dbt.adapters.ducklake.statements.session import LakeSession
 from dbt.adapters.ducklake.statements.writing import Writing, writing
@@ -30,8 +33,7 @@ _MODE = "spark.sql.sources.partitionOverwriteMode"
 def run_insert_or_replace(session: LakeSession, statement: Insert) -> Outcome:
     if statement.replaced is None:
         return run_insert(session, statement)
-    lake = session.lake(session.whole(statement.name).lake)
-    return again_where_others_were_faster(lake, lambda: _replace(session, statement))
+    return again_where_others_were_faster(session, statement.name, lambda: _replace(session, statement))
 
 
 def _replace(session: LakeSession, statement: Insert) -> Outcome:
@@ -41,7 +43,7 @@ def _replace(session: LakeSession, statement: Insert) -> Outcome:
             given = run_query(spark, bound(found, spark, statement.query))
             rows = for_table(statement, change.table, given)
             settings = WriteSettings.of(change.lake.options(), change.table)
-        with kept(rows.toDF(*(column.name for column in change.table.columns))) as batch:
+        with kept(as_table(rows, change.table)) as batch:
             show_as(batch, _BATCH)
             with writing(session, change.lake, change.base) as work:
                 removed = _remove(statement, change, spark, work, batch)
@@ -52,14 +54,15 @@ def _replace(session: LakeSession, statement: Insert) -> Outcome:
 
 
 def _target(statement: Insert) -> Target:
-    return Target(statement.name, ".".join(map(quoted, statement.name.parts)), statement.name.parts[-1])
+    alias = statement.alias or statement.name.parts[-1]
+    return Target(statement.name, ".".join(map(quoted, statement.name.parts)), alias)
 
 
 def _remove(statement: Insert, change: Change, spark: Spark, work: Writing, batch: SparkRows) -> int:
     """Remove what the new rows take the place of; how many rows that are."""
     replaced, table = statement.replaced, change.table
     assert replaced is not None
-    if _by_partitions(replaced, table, spark):
+    if _by_partitions(statement, replaced, table, spark):
         placed = change.placed(spark)
         return work.remove_rows(spark, rows_in_partitions_of(placed.rows, batch, table), placed, table)
     if replaced == Replaced():
@@ -68,12 +71,35 @@ def _remove(statement: Insert, change: Change, spark: Spark, work: Writing, batc
     return work.remove_rows(spark, planned.changes, planned.placed, table)
 
 
-def _by_partitions(replaced: Replaced, table: Table, spark: Spark) -> bool:
+def _by_partitions(statement: Insert, replaced: Replaced, table: Table, spark: Spark) -> bool:
     """Whether the partitions that have new rows are replaced, and no others."""
+    if any(key.value is None for key in replaced.partition):
+        _check_partitions(statement, replaced, table)
+        return True
     if replaced.partition:
-        return any(key.value is None for key in replaced.partition)
+        return False
     is_dynamic = replaced == Replaced() and setting(spark, _MODE, "static").lower() == "dynamic"
     return is_dynamic and table.partitioning is not None
+
+
+def _check_partitions(statement: Insert, replaced: Replaced, table: Table) -> None:
+    """That the statement names the table's own keys: with others it would replace other rows than it says."""
+    if any(key.value is not None for key in replaced.partition):
+        raise refused(statement, "some keys of PARTITION have a value and others none: give all of them one or none",
+                      table)  # fmt: skip
+    said = read_partitioning(Reader(f"({', '.join(key.column for key in replaced.partition)})"))
+    fields = table.partitioning.fields if table.partitioning else ()
+    columns = table.by_id()
+    there = [(columns[field.column_id].name, field.transform) for field in fields]
+    if [(fold(name), kind) for name, kind in said] != [(fold(name), kind) for name, kind in there]:
+        shown = ", ".join(name if kind == "identity" else f"{kind} of {name}" for name, kind in there) or "nothing"
+        raise NotAllowed(
+            f"overwrite {statement.name} by partition",
+            f"the statement says {', '.join(key.column for key in replaced.partition)} and the table is partitioned by "
+            f"{shown}",
+            "Name the table's own keys, rebuild it (--full-refresh), or ALTER TABLE ... SET PARTITIONED BY.",
+            statement.name.place,
+        )
 
 
 def _rows_to_go(statement: Insert, replaced: Replaced, table: Table) -> Rows:

@@ -32,6 +32,9 @@
   {%- do adapter.assert_valid_snapshot_target_given_strategy(target_relation, names, strategy) -%}
   {%- set source = ducklake__view_for_node(target_relation, '__dbt_source') -%}
   {%- set staging = ducklake__view_for_node(target_relation, '__dbt_tmp') -%}
+  {%- if config.get('sql_header') -%}
+    {%- call statement('header') -%}{{ config.get('sql_header') }}{%- endcall -%}
+  {%- endif -%}
   {%- do adapter.keep_rows(source, compiled_code) -%}
   {%- do adapter.keep_rows(staging, snapshot_staging_table(strategy, 'select * from ' ~ source, target_relation)) -%}
   {%- set columns = adapter.snapshot_columns(staging, strategy.unique_key) -%}

@@ -24,6 +24,5 @@
 
 {% macro ducklake__incremental_statement(strategy, arg_dict) -%}
   {%- set target, batch = arg_dict['target_relation'], arg_dict['temp_relation'] -%}
-  {{ config.get('sql_header') or '' }}
   {{ adapter.incremental_statement(strategy, model, target, batch, adapter.shared_columns(batch, target)) }}
 {%- endmacro %}

@@ -6,6 +6,7 @@
     {%- if config.get('contract').enforced -%}
       {{ get_assert_columns_equivalent(compiled_code) }}
     {%- endif -%}
+    {{ config.get('sql_header') or '' }}
     create or replace temporary view {{ relation }} as
     {{ compiled_code }}
   {%- else -%}

@@ -1,0 +1,154 @@
+"""Statements that change rows: what they say, what they refuse, and how many snapshots they make."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from dbt.adapters.ducklake.spark.errors import MatchedTwice, WriteRefused
+from dbt.adapters.ducklake.statements.changing import Change
+from dbt.adapters.ducklake.statements.errors import NotAllowed
+from tests.functional.test_statements import Session, lake  # noqa: F401  a fixture
+from tests.judge import Judge
+
+
+def snapshot(session: Session) -> int:
+    return int(session.run("select id from ducklake_current_snapshot('lake')")[0][0])
+
+
+def test_a_statement_is_one_snapshot_and_none_where_nothing_changes(lake: Session) -> None:  # noqa: F811
+    lake.run("create table t as select id, id % 3 as k from range(9)")
+    for sql, rows in (
+        ("delete from t where id = 1", 1),
+        ("delete from t where id = 1", 0),
+        ("update t set k = 7 where id in (2, 3)", 2),
+        ("update t set k = 7 where id > 100", 0),
+        ("merge into t using (select 4 as id) s on t.id = s.id when matched then update set k = null", 1),
+        ("merge into t using (select 4 as id where false) s on t.id = s.id when matched then delete", 0),
+        ("insert overwrite t select 1, 2 where false", 0),
+    ):
+        before = snapshot(lake)
+        # What is overwritten by nothing is changed too.
+        changes = 1 if rows or sql.startswith("insert") else 0
+        assert lake.run(sql) == rows, sql
+        assert snapshot(lake) - before == changes, sql
+
+
+def test_plain_names_in_a_clause_of_one_side_are_that_sides(lake: Session) -> None:  # noqa: F811
+    lake.run(
+        "create table t as select 1 as id, 10 as v", "create table s as select * from values (1, 5), (2, 6) s(id, v)"
+    )
+    lake.run(
+        "merge into t using s on t.id = s.id when not matched and v > 5 then insert (id, v) values (id, v + "
+        "(select max(v) from t)) when not matched by source and v > 100 then delete"
+    )
+    assert lake.run("select * from t") == [(1, 10), (2, 16)]
+
+
+def test_words_that_are_columns_and_words_that_are_not_the_end(lake: Session) -> None:  # noqa: F811
+    lake.run("create table t as select 1 as start, 5 as end, 0 as hit", "create table s as select 3 as d")
+    lake.run(
+        "merge into t using s on s.d between start and end "
+        "when matched then update set hit = case when d = 3 then 1 end"
+    )
+    lake.run("update t set hit = end, start = 2 where hit is distinct from end")
+    assert lake.run("select * from t") == [(2, 5, 5)]
+    lake.run("insert into t replace where hit is distinct from 7 select 8, 8, 8")
+    assert lake.run("with c as (select 9 as x) insert into t select x, x, x from c") == 1
+    assert lake.run("select start from t") == [(8,), (9,)]
+
+
+def test_a_source_may_be_the_table_itself_at_another_time(lake: Session) -> None:  # noqa: F811
+    lake.run("create table t as select 1 as id, 'old' as v")
+    version = snapshot(lake)
+    lake.run("update t set v = 'new'")
+    lake.run(f"merge into t using t version as of {version} as s on t.id = s.id when matched then update set *")
+    assert lake.run("select * from t") == [(1, "old")]
+    lake.run(
+        "merge into t as d using t timestamp as of (current_timestamp()) s on d.id = s.id when matched then delete"
+    )
+    assert lake.run("select * from t") == []
+
+
+def test_two_rows_of_a_source_for_one_of_the_table(lake: Session) -> None:  # noqa: F811
+    lake.run("create table t as select 1 as id, 10 as v")
+    before = snapshot(lake)
+    with pytest.raises(MatchedTwice, match=r"for 1 row \(2 for id = 1\)"):
+        lake.run(
+            "merge into t using (select 1 as id union all select 1) s on t.id = s.id when matched then update set v = 1"
+        )
+    assert snapshot(lake) == before
+    lake.run("merge into t using (select 1 as id union all select 1) s on t.id = s.id when matched then delete")
+    assert lake.run("select * from t") == []
+
+
+def test_partitions_are_replaced_by_the_tables_own_keys(lake: Session) -> None:  # noqa: F811
+    lake.run("create table t partitioned by (p) as select id, cast(id % 2 as decimal(10, 2)) as p from range(4)")
+    lake.run("insert overwrite t partition (p) select 9, 1")
+    assert [row[0] for row in lake.run("select id from t")] == [0, 2, 9]
+    lake.run("insert overwrite t partition (p = 0) select 7")
+    assert [row[0] for row in lake.run("select id from t")] == [7, 9]
+    with pytest.raises(NotAllowed, match="partitioned by p"):
+        lake.run("insert overwrite t partition (id) select 1, 1")
+    lake.run("create table plain as select 1 as id")
+    with pytest.raises(NotAllowed, match="partitioned by nothing"):
+        lake.run("insert overwrite plain partition (id) select 1")
+
+
+def test_what_an_update_would_lose_is_refused(lake: Session) -> None:  # noqa: F811
+    with Judge.of_this_process().attached(f"duckdb:{lake.folder}/lake.ducklake") as judge:
+        judge.run("CREATE TABLE lake.main.t AS SELECT 1 AS id, '2026-01-01 00:00:00.123456789'::TIMESTAMP_NS AS moment")
+    with pytest.raises(WriteRefused, match="moment holds nanoseconds"):
+        lake.run("update t set id = 2")
+    assert not list((lake.folder / "lake.ducklake.files").rglob("*-delete.parquet"))
+    assert lake.run("delete from t where id = 1") == 1
+
+
+def test_nested_values_keep_their_ids_for_duckdb(lake: Session) -> None:  # noqa: F811
+    lake.run("create table t as select 1 as id, array(named_struct('x', 1)) as l, map('a', array(1, null)) as m")
+    lake.run("update t set l = array(named_struct('x', id + 1), null)")
+    assert lake.judged("SELECT rowid, * FROM lake.main.t") == [(0, 1, [{"x": 2}, None], {"a": [1, None]})]
+
+
+def before_the_commit(lake: Session, monkeypatch: pytest.MonkeyPatch, other: str) -> None:  # noqa: F811
+    """Let the next statement that changes rows be overtaken by another commit, between its reading and its own."""
+    commit = Change.commit
+
+    def late(self: Change, *arguments: Any) -> Any:
+        monkeypatch.setattr(Change, "commit", commit)
+        lake.run(other)
+        return commit(self, *arguments)
+
+    monkeypatch.setattr(Change, "commit", late)
+
+
+def test_a_statement_that_lost_against_another_runs_again(
+    lake: Session, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+) -> None:  # fmt: skip
+    lake.run("create table t as select id, 0 as v from range(4)")
+    before_the_commit(lake, monkeypatch, "update t set v = 1 where id = 1")
+    assert lake.run("update t set v = v + 10") == 4
+    assert lake.run("select * from t") == [(0, 10), (1, 11), (2, 10), (3, 10)]
+
+
+def test_a_statement_that_another_only_overtook_keeps_its_work(
+    lake: Session, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+) -> None:  # fmt: skip
+    lake.run("create table t as select id from range(0, 6, 1, 1)", "create table u as select 1 as id")
+    lake.run("delete from t where id = 0")
+    before_the_commit(lake, monkeypatch, "insert into u select 2")
+    lake.run("call ducklake_set_commit_message('lake', 'me', 'mine')")
+    lake.run("delete from t where id = 1")
+    # The delete file says in which snapshot each row went, which is another than it was written for.
+    (path,) = [row[0] for row in lake.run("select delete_file from ducklake_list_files('lake', 't')")]
+    with duckdb.connect() as plain:
+        rows = plain.execute(f"SELECT pos, _ducklake_internal_snapshot_id FROM read_parquet('{path}')").fetchall()
+    assert rows == [(0, 3), (1, 5)]
+    assert lake.judged("SELECT count(*) FROM lake.main.t AT (VERSION => 4)") == [(5,)]
+    assert lake.judged("SELECT count(*) FROM lake.main.t") == [(4,)]
+    lying = {found.name for found in (lake.folder / "lake.ducklake.files").rglob("*-delete.parquet")}
+    scheduled = lake.judged("SELECT path FROM __ducklake_metadata_lake.ducklake_files_scheduled_for_deletion")
+    assert lying == {Path(path).name, *(Path(row[0]).name for row in scheduled)}
