@@ -109,7 +109,7 @@ def run_insert(session: LakeSession, statement: Insert) -> Outcome:
             table = table_named(work.transaction, name, f"insert into {statement.name}", statement.name)
             rows = for_table(statement, table, run_query(spark, sql))
             work.add_rows(spark, rows, table, WriteSettings.of(options, table))
-    return written("INSERT", work.files, work.snapshot)
+    return written("INSERT", work.files, work.snapshot if work.files else None)
 
 
 def for_table(statement: Insert, table: Table, rows: Rows) -> Rows:
