@@ -199,3 +199,53 @@ def test_sources_may_be_files(place: Place, project: Project) -> None:
     shown = project.run("show", "--inline", "select * from {{ ref('seen') }} cross join {{ ref('named') }}")
     assert "it's" in shown
     assert "id,note,at" in shown
+
+
+def incremental(first: str, then: str, **config: Any) -> str:
+    """A model with one query for its first run and another for the later ones."""
+    settings = ", ".join(f"{key}={value!r}" for key, value in config.items())
+    head = f"{{{{ config(materialized='incremental', {settings}) }}}}"
+    return f"{head} {{% if is_incremental() %}}{then}{{% else %}}{first}{{% endif %}}"
+
+
+@pytest.mark.parametrize("kind", ["duckdb"])
+def test_what_each_strategy_leaves_after_a_second_run(place: Place, project: Project) -> None:
+    day = "date_add(date'2026-01-01', cast(id * 10 as int)) as day"
+    models = {
+        "by_month": incremental(
+            f"select id, 'old' as v, {day} from range(12)", f"select id, 'new' as v, {day} from range(2)",
+            incremental_strategy="insert_overwrite", partitioned_by="month(day)",
+        ),
+        "whole": incremental(
+            "select id from range(5)", "select id from range(2)", incremental_strategy="insert_overwrite"
+        ),
+        "null_keys": incremental(
+            "select * from values (1, null, 'old'), (2, 'x', 'same'), (200, 'z', 'z') as t(a, `b c`, v)",
+            "select * from values (1, null, 'new'), (2, 'x', 'same'), (5, 'z', 'z') as t(a, `b c`, v)",
+            unique_key=["a", "b c"], null_safe_keys=True, not_matched_by_source_action="delete",
+            not_matched_by_source_condition="DBT_INTERNAL_DEST.a > 100",
+        ),
+        "replaced": incremental(
+            "select id, 0 as v from range(5)", "select id, 1 as v from range(4)", unique_key="id",
+            incremental_strategy="delete+insert", incremental_predicates=["DBT_INTERNAL_DEST.id < 3"],
+        ),
+        "my-model": incremental("select 1 as id, 'x' as v", "select 1 as id, 'y' as v", unique_key="id"),
+        "hooked": "{{ config(materialized='table', post_hook=['delete from {{ this }} where id > 1', "
+        "\"update {{ this }} set v = 'hooked' where id = 1\"]) }} select id, 'a' as v from range(9)",
+    }  # fmt: skip
+    for name, sql in models.items():
+        project.write(f"models/{name}.sql", sql)
+    project.run("run")
+    project.run("run")
+    with Judge() as judge:
+        judge.attach(place.metadata, data_path=place.data_path)
+        judge.run("USE lake.main")
+        # January, which has new rows, is replaced; the other months stay.
+        found = judge.rows("SELECT id, v FROM by_month ORDER BY id")
+        assert found == [(0, "new"), (1, "new"), *((id, "old") for id in range(4, 12))]
+        assert judge.rows("SELECT id FROM whole ORDER BY id") == [(0,), (1,)]
+        assert judge.rows("SELECT * FROM null_keys ORDER BY a") == [(1, None, "new"), (2, "x", "same"), (5, "z", "z")]
+        replaced = [(0, 1), (1, 1), (2, 1), (3, 0), (3, 1), (4, 0)]
+        assert judge.rows("SELECT * FROM replaced ORDER BY ALL") == replaced
+        assert judge.rows('SELECT * FROM "my-model"') == [(1, "y")]
+        assert judge.rows("SELECT * FROM hooked ORDER BY id") == [(0, "a"), (1, "hooked")]

@@ -9,6 +9,7 @@ from typing import Any
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ducklake.lake import fold
+from dbt.adapters.ducklake.model_config import ModelConfig
 from dbt.adapters.ducklake.spark.schema import quoted
 
 STRATEGIES = ("append", "merge", "delete+insert", "insert_overwrite", "microbatch")
@@ -139,16 +140,17 @@ def statement_of(strategy: str, model: Mapping[str, Any], target: object, batch:
         return IncrementalConfig.of(model).merge(target, batch, columns)
     if strategy == "delete+insert":
         return IncrementalConfig.of(model).replace(target, batch, columns)
-    if strategy == "insert_overwrite":
-        return overwrite(target, batch, model, columns)
-    if strategy == "microbatch":
-        return microbatch(target, batch, model, columns)
     names = ", ".join(map(quoted, columns))
-    return f"INSERT INTO {target} ({names})\nSELECT {names} FROM {batch}"
+    rows = f"({names}){_replaced_time(model) if strategy == 'microbatch' else ''}\nSELECT {names} FROM {batch}"
+    if strategy == "insert_overwrite":
+        # Of a partitioned model the partitions that have new rows, else all.
+        keys = ModelConfig.of(model).partitioned_by
+        return f"INSERT OVERWRITE {target}{f' PARTITION ({keys})' if keys else ''} {rows}"
+    return f"INSERT INTO {target} {rows}"
 
 
-def microbatch(target: object, batch: object, model: Mapping[str, Any], columns: Sequence[str]) -> str:
-    """INSERT INTO ... REPLACE WHERE: the rows of the batch's time go as the batch comes."""
+def _replaced_time(model: Mapping[str, Any]) -> str:
+    """The clause for the rows of the batch's time, which go as the batch comes."""
     config = model.get("config") or {}
     start, end = (config.get(f"__dbt_internal_microbatch_event_time_{side}") for side in ("start", "end"))
     time = config.get("event_time")
@@ -157,19 +159,7 @@ def microbatch(target: object, batch: object, model: Mapping[str, Any], columns:
             f"Model {model.get('name')} has the `incremental_strategy` microbatch and no batch. It needs `event_time`, "
             "`batch_size` and `begin`."
         )
-    names = ", ".join(map(quoted, columns))
-    where = f"{time} >= '{start}' AND {time} < '{end}'"
-    return f"INSERT INTO {target} ({names}) REPLACE WHERE {where}\nSELECT {names} FROM {batch}"
-
-
-def overwrite(target: object, batch: object, model: Mapping[str, Any], columns: Sequence[str]) -> str:
-    """INSERT OVERWRITE: of a partitioned model the partitions that have new rows, else all."""
-    config = model.get("config") or {}
-    given = config.get("partitioned_by") or []
-    keys = [given] if isinstance(given, str) else given
-    partition = f" PARTITION ({', '.join(keys)})" if keys else ""
-    names = ", ".join(map(quoted, columns))
-    return f"INSERT OVERWRITE {target}{partition} ({names})\nSELECT {names} FROM {batch}"
+    return f" REPLACE WHERE {time} >= '{start}' AND {time} < '{end}'"
 
 
 def _names(config: Mapping[str, Any], setting: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ducklake.lake import fold
+from dbt.adapters.ducklake.spark.schema import string_literal
 from dbt.adapters.ducklake.statements.clauses import read_partitioning, read_sorting
 from dbt.adapters.ducklake.statements.errors import StatementError
 from dbt.adapters.ducklake.statements.names import quoted
@@ -75,11 +76,6 @@ class ModelConfig:
 
     def view_clauses(self) -> str:
         return f"COMMENT {string_literal(self.comment)}" if self.comment else ""
-
-
-def string_literal(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 def _refuse_other_formats(config: Mapping[str, Any]) -> None:

@@ -13,11 +13,11 @@ from dbt_common.clients.agate_helper import Integer
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ducklake.lake import Column, ColumnType, fold
-from dbt.adapters.ducklake.model_config import ModelConfig, string_literal
+from dbt.adapters.ducklake.model_config import ModelConfig
 from dbt.adapters.ducklake.spark.local_rows import dataframe_of
+from dbt.adapters.ducklake.spark.schema import quoted, string_literal
 from dbt.adapters.ducklake.statements.errors import StatementError
 from dbt.adapters.ducklake.statements.kinds.create_table import create_from_rows, read_create_table
-from dbt.adapters.ducklake.statements.names import quoted
 from dbt.adapters.ducklake.statements.outcome import Outcome
 from dbt.adapters.ducklake.statements.reader import Reader
 from dbt.adapters.ducklake.statements.session import LakeSession

@@ -7,8 +7,7 @@ from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.ducklake.model_config import string_literal
-from dbt.adapters.ducklake.spark.schema import quoted
+from dbt.adapters.ducklake.spark.schema import quoted, string_literal
 
 _KEYS = ("format", "location", "options")
 

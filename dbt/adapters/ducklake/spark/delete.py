@@ -25,11 +25,10 @@ from dbt.adapters.ducklake.lake import (
     Table,
     new_uuid,
 )
-from dbt.adapters.ducklake.spark.deletes import SNAPSHOT_COLUMN, delete_file_rows
+from dbt.adapters.ducklake.spark.deleted import SNAPSHOT_COLUMN, delete_file_rows, positions_of
 from dbt.adapters.ducklake.spark.errors import FilesNotFound
 from dbt.adapters.ducklake.spark.footers import Footer, read_footers
 from dbt.adapters.ducklake.spark.local_rows import keys_dataframe
-from dbt.adapters.ducklake.spark.puffin import positions_in
 from dbt.adapters.ducklake.spark.scan import FILE, INLINED, POSITION, Placed
 from dbt.adapters.ducklake.spark.schema import FIELD_ID, SNAPSHOT_FIELD_ID
 from dbt.adapters.ducklake.spark.storage import Storage, file_uri, spark_path
@@ -166,10 +165,9 @@ def _earlier(spark: SparkSession, storage: Storage, files: Mapping[int, DataFile
         yield joined.select(owner, "_pos", F.coalesce(SNAPSHOT_COLUMN, "_begin").alias(SNAPSHOT_COLUMN))
     for number, delete in owned:
         if delete.format == "puffin":
-            positions = pa.array(positions_in(delete.path, storage.read(delete.path)), pa.int64())
-            yield keys_dataframe(spark, ["_pos"], [positions]).select(
-                F.lit(number).cast("bigint"), "_pos", F.lit(int(delete.begin)).cast("bigint")
-            )
+            snapshot = F.coalesce(SNAPSHOT_COLUMN, F.lit(int(delete.begin)).cast("bigint"))
+            rows = positions_of(spark, storage, delete)
+            yield rows.select(F.lit(number).cast("bigint"), "_pos", snapshot)
 
 
 def _described(

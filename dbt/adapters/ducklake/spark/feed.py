@@ -21,7 +21,7 @@ from dbt.adapters.ducklake.lake import (
     Table,
     TableChanges,
 )
-from dbt.adapters.ducklake.spark.deletes import SNAPSHOT_COLUMN, positions_of
+from dbt.adapters.ducklake.spark.deleted import SNAPSHOT_COLUMN, positions_of
 from dbt.adapters.ducklake.spark.local_rows import dataframe_of, keys_dataframe
 from dbt.adapters.ducklake.spark.scan import POSITION, ROW_ID, ROW_SNAPSHOT, rows_of_file
 from dbt.adapters.ducklake.spark.schema import is_readable, quoted

@@ -5,20 +5,19 @@ The changed rows are computed once and kept while they are counted, removed and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.storagelevel import StorageLevel
 
 from dbt.adapters.ducklake.lake import FileToAdd, Table
 from dbt.adapters.ducklake.spark.assignment import assigned
 from dbt.adapters.ducklake.spark.delete import Removed, remove_delete_files, remove_rows
 from dbt.adapters.ducklake.spark.errors import MatchedTwice
+from dbt.adapters.ducklake.spark.kept import kept
 from dbt.adapters.ducklake.spark.local_rows import keys_dataframe
 from dbt.adapters.ducklake.spark.scan import FILE, INLINED, POSITION, ROW_ID, Placed
 from dbt.adapters.ducklake.spark.storage import Storage
@@ -47,25 +46,6 @@ class Changed:
     inserted: int
     updated: int
     deleted: int
-
-
-def keep(rows: DataFrame) -> DataFrame:
-    """The rows, to be computed once; what memory cannot hold goes to disks. Whoever keeps them lets them go."""
-    return rows.persist(StorageLevel.MEMORY_AND_DISK)
-
-
-def let_go(rows: DataFrame) -> None:
-    rows.unpersist()
-
-
-@contextmanager
-def kept(rows: DataFrame) -> Iterator[DataFrame]:
-    """Rows that are computed once, however often they are used in the block."""
-    stored = keep(rows)
-    try:
-        yield stored
-    finally:
-        let_go(stored)
 
 
 def change_rows(

@@ -26,7 +26,7 @@ from dbt.adapters.ducklake.lake import (
     TableFiles,
     parse_value,
 )
-from dbt.adapters.ducklake.spark.deletes import SNAPSHOT_COLUMN, file_number, without_deleted
+from dbt.adapters.ducklake.spark.deleted import SNAPSHOT_COLUMN, file_number, without_deleted
 from dbt.adapters.ducklake.spark.errors import UnsupportedType
 from dbt.adapters.ducklake.spark.footers import FileLayout, layout_of, read_footers
 from dbt.adapters.ducklake.spark.local_rows import dataframe_of

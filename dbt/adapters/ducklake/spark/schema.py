@@ -121,3 +121,9 @@ def quoted(name: str) -> str:
     """A name as Spark SQL takes it whatever is in it."""
     doubled = name.replace("`", "``")
     return f"`{doubled}`"
+
+
+def string_literal(text: str) -> str:
+    """A string as Spark SQL takes it whatever is in it."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

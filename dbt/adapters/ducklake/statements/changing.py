@@ -73,6 +73,17 @@ def read_assignments(reader: Reader, *before: str) -> tuple[Assignment, ...]:
     return reader.many(one)
 
 
+def read_where(reader: Reader) -> str | None:
+    """The condition up to the end of the statement; None where there is none."""
+    if not reader.accept("WHERE"):
+        reader.finish()
+        return None
+    condition = reader.rest()
+    if not condition:
+        raise reader.unexpected("After WHERE a condition should stand.")
+    return condition
+
+
 def read_value(reader: Reader, *before: str) -> str | None:
     text = reader.text_until(",", *before)
     if not text:

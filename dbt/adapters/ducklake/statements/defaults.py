@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dbt.adapters.ducklake.lake import Column
+from dbt.adapters.ducklake.spark.schema import string_literal
 from dbt.adapters.ducklake.statements.translate import spark_expression_of
 
 
@@ -13,5 +14,4 @@ def default_of(column: Column) -> str:
         return "NULL"
     if column.default.kind == "expression":
         return spark_expression_of(text)
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    return string_literal(text)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from dbt.adapters.ducklake.lake import CommitMessage, Lake, fold
-from dbt.adapters.ducklake.spark.merge import let_go
+from dbt.adapters.ducklake.spark.kept import let_go
 from dbt.adapters.ducklake.spark.query import Rows, forget
 from dbt.adapters.ducklake.spark.session import SparkHandle
 from dbt.adapters.ducklake.spark.storage import Storage

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbt.adapters.ducklake.statements.changing import (
     Target,
     changed,
     enclosed,
     read_target,
+    read_where,
 )
 from dbt.adapters.ducklake.statements.kinds.drop import Truncate, run_truncate
 from dbt.adapters.ducklake.statements.outcome import Outcome
@@ -27,19 +28,12 @@ def read_delete(reader: Reader) -> Delete:
     target = read_target(reader, "WHERE", "USING")
     if reader.sees("USING"):
         raise reader.unexpected("DELETE takes no USING here. Use MERGE INTO, or a subquery after WHERE.")
-    condition = None
-    if reader.accept("WHERE"):
-        condition = reader.rest()
-        if not condition:
-            raise reader.unexpected("After WHERE a condition should stand.")
-    reader.finish()
-    return Delete(target, condition)
+    return Delete(target, read_where(reader))
 
 
 def run_delete(session: LakeSession, statement: Delete) -> Outcome:
     if statement.condition is None:
-        outcome = run_truncate(session, Truncate(statement.target.name))
-        return Outcome("DELETE", rows_affected=outcome.rows_affected, snapshot=outcome.snapshot)
+        return replace(run_truncate(session, Truncate(statement.target.name)), code="DELETE")
     return changed(
         session, "DELETE", statement.target, f"WHERE {enclosed(statement.condition)}", "delete", lambda _: {}
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dbt.adapters.ducklake.lake import Column, Table, fold
@@ -119,9 +119,7 @@ def for_table(statement: Insert, table: Table, rows: Rows) -> Rows:
     if len(given) != len(rows.columns):
         raise refused(statement, f"{len(given)} columns are named and the query has {len(rows.columns)}", table)
     places = {fold(name): place for place, name in enumerate(given)}
-    known = {fold(column.name) for column in table.columns}
-    if unknown := [name for name in (*given, *fixed) if fold(name) not in known]:
-        raise refused(statement, f"there is no column {unknown[0]}", table)
+    check_known(statement, table, (*given, *fixed))
     if len(places) != len(given) or places.keys() & fixed.keys():
         raise refused(statement, "a column is named twice", table)
 
@@ -137,6 +135,12 @@ def _all_of(statement: Insert, table: Table, rows: Rows, fixed: Mapping[str, obj
     if len(rows.columns) != len(wanted):
         raise refused(statement, f"the query has {len(rows.columns)} columns and the table {len(wanted)}", table)
     return wanted
+
+
+def check_known(statement: Insert, table: Table, names: Sequence[str]) -> None:
+    known = {fold(column.name) for column in table.columns}
+    if unknown := [name for name in names if fold(name) not in known]:
+        raise refused(statement, f"there is no column {unknown[0]}", table)
 
 
 def refused(statement: Insert, found: str, table: Table) -> NotAllowed:

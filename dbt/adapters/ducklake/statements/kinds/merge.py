@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dbt.adapters.ducklake.lake import Table, fold
-from dbt.adapters.ducklake.spark.merge import CLAUSE, Clause, kept
+from dbt.adapters.ducklake.spark.kept import kept
+from dbt.adapters.ducklake.spark.merge import CLAUSE, Clause
 from dbt.adapters.ducklake.spark.query import Rows as SparkRows
 from dbt.adapters.ducklake.spark.query import marked, run_query, show_as
 from dbt.adapters.ducklake.spark.scan import FILE
+from dbt.adapters.ducklake.spark.schema import string_literal
 from dbt.adapters.ducklake.statements.changing import (
     Assignment,
     Change,
@@ -196,8 +198,7 @@ def _rows(statement: Merge, table: Table, source: SparkRows, keys: Sequence[Equa
 
 
 def _named(target: Target, column: str) -> str:
-    text = column.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{text} = ', coalesce(CAST({target.column(column)} AS STRING), 'NULL')"
+    return f"{string_literal(f'{column} = ')}, coalesce(CAST({target.column(column)} AS STRING), 'NULL')"
 
 
 def _join(statement: Merge) -> str:

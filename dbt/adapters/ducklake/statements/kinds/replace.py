@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dbt.adapters.ducklake.lake import Table, fold
-from dbt.adapters.ducklake.spark.merge import kept
+from dbt.adapters.ducklake.spark.kept import kept
 from dbt.adapters.ducklake.spark.partition import rows_in_partitions_of
 from dbt.adapters.ducklake.spark.query import Rows as SparkRows
 from dbt.adapters.ducklake.spark.query import Spark, run_query, setting, show_as
@@ -18,9 +18,9 @@ from dbt.adapters.ducklake.statements.changing import (
 )
 from dbt.adapters.ducklake.statements.clauses import read_partitioning
 from dbt.adapters.ducklake.statements.errors import NotAllowed
-from dbt.adapters.ducklake.statements.kinds.insert import Insert, Replaced, for_table, refused, run_insert
+from dbt.adapters.ducklake.statements.kinds.insert import Insert, Replaced, check_known, for_table, refused, run_insert
 from dbt.adapters.ducklake.statements.names import quoted
-from dbt.adapters.ducklake.statements.outcome import Outcome
+from dbt.adapters.ducklake.statements.outcome import Outcome, written
 from dbt.adapters.ducklake.statements.reader import Reader
 from dbt.adapters.ducklake.statements.resolve import bound, reading
 from dbt.adapters.ducklake.statements.session import LakeSession
@@ -48,9 +48,7 @@ def _replace(session: LakeSession, statement: Insert) -> Outcome:
             with writing(session, change.lake, change.base) as work:
                 removed = _remove(statement, change, spark, work, batch)
                 work.add_rows(spark, batch, change.table, settings)
-    added, size = sum(file.record_count for file in work.files), sum(file.size for file in work.files)
-    snapshot = work.snapshot if added or removed else None
-    return Outcome("INSERT", rows_affected=added, files=len(work.files), size=size, snapshot=snapshot)
+    return written("INSERT", work.files, work.snapshot if work.files or removed else None)
 
 
 def _target(statement: Insert) -> Target:
@@ -110,9 +108,7 @@ def _rows_to_go(statement: Insert, replaced: Replaced, table: Table) -> Rows:
     and_where = f" AND {enclosed(replaced.condition)}" if replaced.condition is not None else ""
     if not replaced.using:
         return of_one_clause(target, table, "delete", f"WHERE TRUE{and_where}", {})
-    known = {fold(column.name) for column in table.columns}
-    if unknown := [name for name in replaced.using if fold(name) not in known]:
-        raise refused(statement, f"there is no column {unknown[0]}", table)
+    check_known(statement, table, replaced.using)
     equal = " AND ".join(f"{quoted(_BATCH)}.{quoted(name)} = {target.column(name)}" for name in replaced.using)
     before = "WHERE EXISTS (SELECT 1 FROM "
     rows = of_one_clause(target, table, "delete", f"{before}{quoted(_BATCH)} WHERE {equal}){and_where}", {})

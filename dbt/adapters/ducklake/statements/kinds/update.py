@@ -13,6 +13,7 @@ from dbt.adapters.ducklake.statements.changing import (
     enclosed,
     read_assignments,
     read_target,
+    read_where,
 )
 from dbt.adapters.ducklake.statements.outcome import Outcome
 from dbt.adapters.ducklake.statements.reader import Reader
@@ -32,13 +33,7 @@ def read_update(reader: Reader) -> Update:
     assignments = read_assignments(reader, "WHERE", "FROM")
     if reader.sees("FROM"):
         raise reader.unexpected("UPDATE takes no FROM here. Use MERGE INTO.")
-    condition = None
-    if reader.accept("WHERE"):
-        condition = reader.rest()
-        if not condition:
-            raise reader.unexpected("After WHERE a condition should stand.")
-    reader.finish()
-    return Update(target, assignments, condition)
+    return Update(target, assignments, read_where(reader))
 
 
 def run_update(session: LakeSession, statement: Update) -> Outcome:

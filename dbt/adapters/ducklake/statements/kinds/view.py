@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 
 from dbt.adapters.ducklake.lake import Table, fold
-from dbt.adapters.ducklake.spark.merge import keep
+from dbt.adapters.ducklake.spark.kept import keep
 from dbt.adapters.ducklake.spark.query import query_columns, run_query, show_as
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.names import TableUse, names_in, place_in, quoted, replaced
