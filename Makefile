@@ -2,6 +2,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 READY := $(VENV)/ready
+CLASSES := $(VENV)/classes
 export PIP_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -28,11 +29,11 @@ check: $(READY)  ## Format, lint, types and unit tests: before every commit
 # dbt's suites share a project within a class, so a class stays with one worker.
 SUITES := tests/functional/adapter -n 2 --dist loadscope
 
-test: java $(READY)  ## All tests but the slow ones, on DuckDB files, SQLite and a PostgreSQL that is started for them
+test: java $(CLASSES)  ## All tests but the slow ones, on DuckDB files, SQLite and a PostgreSQL that is started for them
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow" --ignore tests/functional/adapter
 	$(BIN)/pytest $(SUITES)
 
-test-all: java $(READY)  ## Every test, as CI runs them; dbt's suites on PostgreSQL too
+test-all: java $(CLASSES)  ## Every test, as CI runs them; dbt's suites on PostgreSQL too
 	$(BIN)/pytest -n 2 --dist worksteal --ignore tests/functional/adapter
 	$(BIN)/pytest $(SUITES)
 	DBT_DUCKLAKE_TEST_LAKE=postgres $(BIN)/pytest $(SUITES)
@@ -58,4 +59,10 @@ $(READY): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || { echo "Making the environment in $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
 	@echo "Installing what constraints.txt pins; this takes a minute or two the first time ..."
 	$(BIN)/pip install --quiet --progress-bar off -e '.[dev]'
+	@touch $@
+
+# Every test that starts a Spark of its own starts it sooner so.
+$(CLASSES): $(READY)
+	@echo "Preparing Spark's classes; this takes half a minute ..."
+	@$(BIN)/python -m dbt.adapters.ducklake.prepared >/dev/null
 	@touch $@

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from dbt.adapters.ducklake.spark.session import SparkSettings, new_session
+from tests.java import QUICK
 from tests.judge import Judge
 from tests.places import KINDS, Place
 
@@ -83,4 +84,4 @@ def spark_settings(tmp_path_factory: pytest.TempPathFactory) -> SparkSettings:
     config = {"spark.sql.shuffle.partitions": "2"}
     if remote := os.environ.get("DBT_DUCKLAKE_TEST_REMOTE"):
         return SparkSettings(remote=remote, config=config)
-    return SparkSettings(master="local[2]", config=config, log_file=str(log))
+    return SparkSettings(master="local[2]", config={**config, **QUICK}, log_file=str(log))

@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from tests.java import QUICK
 from tests.judge import Judge
 from tests.places import Place
 
@@ -28,7 +29,7 @@ class Project:
         lake = {"metadata": place.metadata, "data_path": place.data_path}
         if place.schema:
             lake["metadata_schema"] = place.schema
-        output = {"type": "ducklake", "threads": 4, **lake, "spark": {"master": "local[2]"}, **target}
+        output = {"type": "ducklake", "threads": 4, **lake, "spark": {"master": "local[2]", "config": QUICK}, **target}
         self.write("profiles.yml", json.dumps({"p": {"target": "dev", "outputs": {"dev": output}}}))
 
     def write(self, name: str, text: str) -> None:

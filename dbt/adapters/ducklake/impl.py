@@ -21,11 +21,12 @@ from dbt.adapters.ducklake.errors import OURS, as_dbt
 from dbt.adapters.ducklake.incremental_config import STRATEGIES, statement_of
 from dbt.adapters.ducklake.lake import Lake, fold
 from dbt.adapters.ducklake.model_config import ModelConfig
+from dbt.adapters.ducklake.prepared import make_class_archive
 from dbt.adapters.ducklake.python_models import run_python_model, show_python_model
 from dbt.adapters.ducklake.relation import DuckLakeRelation
 from dbt.adapters.ducklake.seeds import load_seed
+from dbt.adapters.ducklake.spark.java import check_java
 from dbt.adapters.ducklake.spark.schema import quoted
-from dbt.adapters.ducklake.spark.session import check_java
 from dbt.adapters.ducklake.spark.storage import check_data_path
 from dbt.adapters.ducklake.statements.kinds.alter_table import AlterTable, RenameTo, run_alter
 from dbt.adapters.ducklake.statements.kinds.drop import Drop, Truncate, run_drop, run_truncate
@@ -177,6 +178,12 @@ class DuckLakeAdapter(SQLAdapter):
     @available.parse(lambda *a, **k: "")
     def view_clauses(self, model: Mapping[str, Any]) -> str:
         return ModelConfig.of(model).view_clauses()
+
+    @available
+    def prepare_spark(self) -> str:
+        """Make what lets Spark start sooner on this machine; where it lies."""
+        with self._translated():
+            return str(make_class_archive())
 
     @available.parse_none
     def load_seed(self, relation: BaseRelation, rows: agate.Table, model: Mapping[str, Any]) -> AdapterResponse:

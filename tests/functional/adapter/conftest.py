@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.java import QUICK
+
 
 @pytest.fixture(scope="session")
 def lake_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -29,5 +31,5 @@ def lake_target(request: pytest.FixtureRequest, lake_folder: Path) -> dict[str, 
 @pytest.fixture(scope="class")
 def dbt_profile_target(lake_target: dict[str, Any]) -> dict[str, Any]:
     # One Spark application serves the process: its settings are the same for every class.
-    config = {"spark.sql.shuffle.partitions": 2}
+    config = {"spark.sql.shuffle.partitions": 2, **QUICK}
     return {"type": "ducklake", "threads": 4, **lake_target, "spark": {"master": "local[2]", "config": config}}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from dbt.adapters.ducklake.spark.errors import JavaMissing, JobCancelled, JobFailed, OtherSparkRunning, SparkUnavailable
+from dbt.adapters.ducklake.spark.errors import JobCancelled, JobFailed, OtherSparkRunning, SparkUnavailable
+from dbt.adapters.ducklake.spark.java import OPTIONS, check_java, class_archive, options_with
 
 # What a lake is read and written by, whatever the user sets: field ids find columns, timestamps are microseconds, and
 # no date is moved to the Julian calendar.
@@ -157,20 +157,6 @@ def stop() -> None:
         _application = _settings = None
 
 
-def check_java() -> str:
-    """The Java that Spark will run on. JavaMissing where there is none."""
-    home = os.environ.get("JAVA_HOME")
-    if home:
-        java = Path(home) / "bin" / "java"
-        if not java.exists():
-            raise JavaMissing(f"JAVA_HOME is {home}, where there is no bin/java")
-        return str(java)
-    found = shutil.which("java")
-    if found is None:
-        raise JavaMissing("there is none on the PATH")
-    return found
-
-
 def _application_for(settings: SparkSettings) -> SparkSession:
     global _application, _settings
     with _lock:
@@ -193,7 +179,7 @@ def _started(settings: SparkSettings) -> SparkSession:
         given = {**_LOCAL_DEFAULTS, **given}
         # Shuffles of a small machine: Spark's own 200 partitions cost more than the work in them.
         given.setdefault("spark.sql.shuffle.partitions", str(max(4, 2 * (os.cpu_count() or 2))))
-    given.setdefault("spark.driver.extraJavaOptions", _java_options(settings))
+    given[OPTIONS] = f"{_java_options(settings)} {given.get(OPTIONS, '')}".strip()
     builder = SparkSession.builder.master(settings.master or "local[*]").appName(settings.app_name)
     for key, value in {**given, **_REQUIRED}.items():
         builder = builder.config(key, value)
@@ -224,7 +210,11 @@ def _stderr_to(path: str) -> Iterator[None]:
 
 def _java_options(settings: SparkSettings) -> str:
     log = settings.log_file or os.devnull
-    return f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()} -Ddbt.ducklake.log={log}"
+    options = f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()} -Ddbt.ducklake.log={log}"
+    makes_one = "-XX:ArchiveClassesAtExit" in settings.config.get(OPTIONS, "")
+    if settings.is_local and not makes_one and (archive := class_archive()).exists():
+        options += f" {options_with(archive)}"
+    return options
 
 
 def _connected(settings: SparkSettings) -> SparkSession:
