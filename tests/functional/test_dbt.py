@@ -250,3 +250,52 @@ def test_what_each_strategy_leaves_after_a_second_run(place: Place, project: Pro
         assert judge.rows("SELECT * FROM replaced ORDER BY ALL") == replaced
         assert judge.rows('SELECT * FROM "my-model"') == [(1, "y")]
         assert judge.rows("SELECT * FROM hooked ORDER BY id") == [(0, "a"), (1, "hooked")]
+
+
+@pytest.mark.parametrize("kind", ["duckdb"])
+def test_models_of_other_times(place: Place, project: Project) -> None:
+    project.write("models/log.sql", incremental("select 1 as id", "select max(id) + 1 as id from {{ this }}"))
+    then = "select (select count(*) from {{ ducklake_at(ref('log'), version=1) }} as l) as first, "
+    now = "(select count(*) from {{ ducklake_changes(ref('log'), 2) }}) as came, {{ ducklake_snapshot_id() }} as at"
+    project.write("models/seen.sql", "{{ config(materialized='table') }} " + then + now)
+    project.run("run", "--select", "log")
+    project.run("run")
+    rolling = "{relation: main.log, version: 1}"
+    assert "REPLACE WHERE TRUE" in project.run("run-operation", "ducklake_rollback", "--args", rolling)
+    with place.attached() as judge:
+        assert judge.rows("SELECT * FROM seen") == [(1, 1, 2)]
+        assert judge.rows("SELECT id FROM log") == [(1,)]
+        assert judge.rows("SELECT count(*) FROM log AT (VERSION => 3)") == [(2,)]
+    project.write(
+        "models/back.sql",
+        "{{ config(materialized='table', post_hook='{{ ducklake_rollback(ref(\"log\"), version=2) }}') }} select 1 x",
+    )
+    project.run("run", "--select", "back")
+    assert place.asked("SELECT id FROM log ORDER BY id") == [(1,), (2,)]
+    assert "takes either" in project.run("show", "--inline", "from {{ ducklake_at(ref('log')) }}", passes=False)
+
+
+@pytest.mark.parametrize("kind", ["duckdb"])
+def test_a_batch_with_other_columns_types_and_fields(place: Place, project: Project) -> None:
+    first = "select 1 as id, cast(1 as int) as n, named_struct('a', 1) as s, 'x' as gone"
+    then = "select cast(2 as smallint) as id, 5000000000 as n, named_struct('b', 'y', 'a', 2) as s, true as more"
+    for mode in ("ignore", "append_new_columns", "sync_all_columns", "fail"):
+        project.write(f"models/{mode}.sql", incremental(first, then, on_schema_change=mode, unique_key="id"))
+    project.run("run")
+    output = project.run("run", passes=False)
+    assert "PASS=1 " in output
+    assert "out of sync" in output
+    assert "column s is struct<a:int>" in output
+    assert "5000000000 does not fit" in output.replace("value 5000000000L", "value 5000000000")
+    project.write("models/append_new_columns.sql", incremental(first, then.replace("5000000000", "5"),
+                  on_schema_change="append_new_columns", unique_key="id"))  # fmt: skip
+    project.run("run", "--select", "append_new_columns")
+    with place.attached() as judge:
+        synced = [(1, 1, {"a": 1, "b": None}, None), (2, 5_000_000_000, {"a": 2, "b": "y"}, True)]
+        assert judge.rows("SELECT id, n, s, more FROM sync_all_columns ORDER BY id") == synced
+        kinds = "SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = 'sync_all_columns'"
+        assert dict(judge.rows(kinds)) == {
+            "id": "INTEGER", "n": "BIGINT", "s": "STRUCT(a INTEGER, b VARCHAR)", "more": "BOOLEAN",
+        }  # fmt: skip
+        appended = [(1, 1, {"a": 1, "b": None}, "x", None), (2, 5, {"a": 2, "b": "y"}, None, True)]
+        assert judge.rows("SELECT id, n, s, gone, more FROM append_new_columns ORDER BY id") == appended

@@ -108,10 +108,9 @@ def test_names_with_dots_are_told_apart(lake: Session) -> None:
 def test_fields_of_structs_keep_their_names(lake: Session) -> None:
     lake.run("create table t (s struct<x:int,y:int>)", "insert into t select named_struct('x', 1, 'y', 2)")
     with pytest.raises(WriteRefused, match="column s is struct"):
-        lake.run("insert into t select named_struct('y', 1, 'x', 2)")
-    with pytest.raises(WriteRefused):
-        lake.run("insert into t select named_struct('x', 1)")
-    assert lake.judged("SELECT s.x, s.y FROM t") == [(1, 2)]
+        lake.run("insert into t select named_struct('x', 1, 'z', 2)")
+    lake.run("insert into t select named_struct('y', 4, 'x', 3)", "insert into t select named_struct('Y', 5)")
+    assert lake.judged("SELECT s.x, s.y FROM t ORDER BY ALL") == [(1, 2), (3, 4), (None, 5)]
 
 
 def test_a_nested_column_may_be_not_null(lake: Session) -> None:
@@ -219,3 +218,37 @@ def test_what_is_only_for_spark_or_loses_something_is_said(lake: Session) -> Non
         lake.judged("SELECT * FROM lake.main.v")
     with pytest.raises(NotAllowed, match="no location"):
         lake.run("select * from read_files(format => 'csv')")
+
+
+def test_fields_of_structs_go_by_name_and_types_follow(lake: Session) -> None:
+    lake.run(
+        "create table t as select 1 as id, named_struct('a', 1, 'b', 'x') as s, array(named_struct('c', 1)) as l, "
+        "map('k', named_struct('d', 1)) as m"
+    )
+    lake.run(
+        "alter table t alter column s type struct<a: bigint, b: string, e: struct<f: int>>",
+        "alter table t alter column l type array<struct<c: int, g: string>>",
+        "alter table t alter column m type map<string, struct<d: int, h: int>>",
+        "insert into t select 2, named_struct('b', 'y', 'a', 5000000000), array(named_struct('g', 'z', 'c', 2), null), "
+        "map('k', named_struct('h', 3))",
+        "alter table t alter column s type struct<a: bigint, e: struct<f: int>>",
+    )
+    expected = [
+        (1, {"a": 1, "e": None}, [{"c": 1, "g": None}], {"k": {"d": 1, "h": None}}),
+        (2, {"a": 5_000_000_000, "e": None}, [{"c": 2, "g": "z"}, None], {"k": {"d": None, "h": 3}}),
+    ]
+    assert lake.judged("SELECT * FROM lake.main.t ORDER BY id") == expected
+    shown = "id, to_json(s, map('ignoreNullFields', 'false')) as s, l[0].g as g, m['k'].h as h"
+    assert lake.run(f"select {shown} from t") == [
+        (1, '{"a":1,"e":null}', None, None),
+        (2, '{"a":5000000000,"e":null}', "z", 3),
+    ]
+    with pytest.raises(WriteRefused, match="column s is"):
+        lake.run("insert into t (id, s) select 3, named_struct('a', 1, 'typo', 2)")
+
+
+def test_a_table_at_another_time_in_from(lake: Session) -> None:
+    lake.run("create table t as select 1 as id", "insert into t values (2)")
+    assert lake.run("insert into t by name replace where true select * from t version as of 1") == 1
+    assert lake.run("select * from t") == [(1,)]
+    assert lake.judged("SELECT count(*) FROM lake.main.t AT (VERSION => 2)") == [(2,)]

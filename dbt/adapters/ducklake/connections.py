@@ -138,7 +138,7 @@ class DuckLakeConnectionManager(SQLConnectionManager):
         else:
             return DuckLakeResponse(_message=found.code, code=found.code, snapshot=found.snapshot)
         return DuckLakeResponse(
-            _message=f"{text}, snapshot {found.snapshot})",
+            _message=f"{text}, {'no snapshot' if found.snapshot is None else f'snapshot {found.snapshot}'})",
             code=found.code,
             rows_affected=found.rows_affected,
             files=found.files,

@@ -14,7 +14,7 @@ from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.sql import SQLAdapter
 from dbt_common.contracts.constraints import ConstraintType
 
-from dbt.adapters.ducklake import metadata
+from dbt.adapters.ducklake import metadata, time_travel
 from dbt.adapters.ducklake.column import DuckLakeColumn
 from dbt.adapters.ducklake.connections import DuckLakeConnectionManager
 from dbt.adapters.ducklake.errors import OURS, as_dbt
@@ -24,6 +24,7 @@ from dbt.adapters.ducklake.model_config import ModelConfig
 from dbt.adapters.ducklake.prepared import make_class_archive
 from dbt.adapters.ducklake.python_models import run_python_model, show_python_model
 from dbt.adapters.ducklake.relation import DuckLakeRelation
+from dbt.adapters.ducklake.schema_changes import SchemaChanges, schema_changes
 from dbt.adapters.ducklake.seeds import load_seed
 from dbt.adapters.ducklake.spark.java import check_java
 from dbt.adapters.ducklake.spark.schema import quoted
@@ -227,6 +228,13 @@ class DuckLakeAdapter(SQLAdapter):
         there = {fold(column.name) for column in self.get_columns_in_relation(target)}
         return [column for column in columns if fold(column.name) not in there]
 
+    @available.parse(lambda *a, **k: SchemaChanges())
+    def schema_changes(self, mode: str, target: BaseRelation, found: Mapping[str, Any]) -> SchemaChanges:
+        """What `on_schema_change` does to a table, of what dbt found; fields within structs too."""
+        with self._translated():
+            table = self._lake(target.database).snapshot().table(str(target.schema), str(target.identifier))
+            return schema_changes(mode, table, found)
+
     @available.parse(lambda *a, **k: "")
     def incremental_statement(
         self, strategy: str, model: Mapping[str, Any], target: BaseRelation, batch: BaseRelation, columns: Sequence[str]
@@ -247,6 +255,31 @@ class DuckLakeAdapter(SQLAdapter):
             if session.spark.settings.remote is None:
                 check_java()
         self.execute("select 1 as id", fetch=True)
+
+    # Other times.
+
+    @available
+    def relation_at(self, relation: BaseRelation | str, version: object = None, timestamp: object = None) -> str:
+        with self._translated():
+            return time_travel.at(relation, version, timestamp)
+
+    @available
+    def rollback_statement(self, relation: BaseRelation | str, version: object, timestamp: object) -> str:
+        with self._translated():
+            return time_travel.rollback(relation, version, timestamp)
+
+    @available.parse(lambda *a, **k: "")
+    def relation_changes(self, relation: BaseRelation | str, start: object, end: object = None) -> str:
+        """The change feed of a relation; without an end, up to the newest snapshot."""
+        home = self.config.credentials.database, self.config.credentials.schema
+        with self._translated():
+            last = self.snapshot_id(time_travel.lake_of(relation)) if end is None else end
+            return time_travel.changes(relation, home, start, last)
+
+    @available.parse(lambda *a, **k: 0)
+    def snapshot_id(self, database: str | None = None) -> int:
+        """The newest snapshot of a lake; of the target's own where none is named."""
+        return int(self._lake(database).snapshot().id)
 
     # Types of a seed's columns.
 

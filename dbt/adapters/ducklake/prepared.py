@@ -17,7 +17,7 @@ from dbt.adapters.ducklake.spark.session import SparkHandle, SparkSettings, firs
 from dbt.adapters.ducklake.statements.run import run
 from dbt.adapters.ducklake.statements.session import LakeSession
 
-_MODULE = "dbt.adapters.ducklake.prepared"
+_BUILD = "import sys; from dbt.adapters.ducklake.prepared import build_small_lake; build_small_lake(*sys.argv[1:])"
 # A little of what models do.
 _STATEMENTS = (
     "create table a partitioned by (day(at)) as select id, id % 7 as k, concat('n', id) as name, id / 3 as x, "
@@ -39,7 +39,7 @@ def make_class_archive() -> Path:
     with tempfile.TemporaryDirectory(dir=archive.parent) as folder:
         made = Path(folder) / archive.name
         # The JVM outlives the process that started it, and holds these pipes until its archive is whole.
-        command = [sys.executable, "-m", _MODULE, folder, str(made)]
+        command = [sys.executable, "-c", _BUILD, folder, str(made)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  our own command
         if done.returncode or not made.exists():
             found = first_line(RuntimeError(done.stderr.strip().rsplit("\n", 1)[-1] or "its Java wrote no archive"))
@@ -48,16 +48,9 @@ def make_class_archive() -> Path:
     return archive
 
 
-def _build_small_lake(folder: Path, archive: Path) -> None:
+def build_small_lake(folder: str, archive: str) -> None:
     spark = SparkHandle(SparkSettings(master="local[2]", config={OPTIONS: options_making(archive)}))
     with connect(LakeDescription(f"duckdb:{folder}/small.ducklake")) as lake:
         session = LakeSession({"lake": lake}, "lake", "main", spark)
         for statement in _STATEMENTS:
             run(session, statement)
-
-
-if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        _build_small_lake(Path(sys.argv[1]), Path(sys.argv[2]))
-    else:
-        print(make_class_archive())

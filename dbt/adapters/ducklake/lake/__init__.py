@@ -33,7 +33,7 @@ from dbt.adapters.ducklake.lake.snapshot.snapshot import CommitInfo, Snapshot, T
 from dbt.adapters.ducklake.lake.transaction.changes import ColumnStatistics, CommitMessage, DeletesToAdd, FileToAdd
 from dbt.adapters.ducklake.lake.transaction.commit import Patience
 from dbt.adapters.ducklake.lake.transaction.transaction import Transaction
-from dbt.adapters.ducklake.lake.types import ColumnType, decimal, type_from_text
+from dbt.adapters.ducklake.lake.types import ColumnType, can_widen, decimal, type_from_text
 from dbt.adapters.ducklake.lake.values import Value, fits, has_bounds, parse_value, value_text
 
 __all__ = [
@@ -90,6 +90,7 @@ __all__ = [
     "Value",
     "View",
     "bucket_count",
+    "can_widen",
     "connect",
     "decimal",
     "fits",

@@ -37,24 +37,58 @@ def _refuse_types(column: Column, table: Table) -> None:
 
 
 def _nested(value: Expression, given: T.DataType, wanted: T.DataType, column: Column, table: Table) -> Expression:
-    if not isinstance(given, T.NullType) and not _fits(given, wanted):
-        raise _other_type(given, wanted, column, table)
+    if not isinstance(given, T.NullType):
+        if not _has_room(wanted, given):
+            raise _other_type(given, wanted, column, table)
+        value = _arranged(value, given, wanted)
     # A cast to fields with column ids: their names and types may be the same, and the ids reach Parquet only so.
     return value.cast(wanted)
 
 
-def _fits(given: T.DataType, wanted: T.DataType) -> bool:
-    """Whether a cast would keep every field: it goes by their places, so their names must be at the same ones."""
+def _has_room(wanted: T.DataType, given: T.DataType) -> bool:
+    """Whether every field of the value has its place in the column's type."""
     if isinstance(given, T.StructType) and isinstance(wanted, T.StructType):
-        if [fold(name) for name in given.names] != [fold(name) for name in wanted.names]:
-            return False
-        return all(_fits(one.dataType, other.dataType) for one, other in zip(given, wanted, strict=True))
+        by_name = {fold(field.name): field.dataType for field in wanted}
+        kinds = [(by_name.get(fold(field.name)), field.dataType) for field in given]
+        return all(kind is not None and _has_room(kind, own) for kind, own in kinds)
     if isinstance(given, T.ArrayType) and isinstance(wanted, T.ArrayType):
-        return _fits(given.elementType, wanted.elementType)
+        return _has_room(wanted.elementType, given.elementType)
     if isinstance(given, T.MapType) and isinstance(wanted, T.MapType):
-        return _fits(given.keyType, wanted.keyType) and _fits(given.valueType, wanted.valueType)
+        return _has_room(wanted.keyType, given.keyType) and _has_room(wanted.valueType, given.valueType)
     nested = (T.StructType, T.ArrayType, T.MapType)
     return not isinstance(given, nested) and not isinstance(wanted, nested)
+
+
+def _arranged(value: Expression, given: T.DataType, wanted: T.DataType) -> Expression:
+    """The value with its fields in the order of the column's, as a cast goes by places; a field that it lacks is
+    NULL."""
+    if _names(given) == _names(wanted):
+        return value
+    if isinstance(given, T.StructType) and isinstance(wanted, T.StructType):
+        own = {fold(field.name): field for field in given}
+        fields = [
+            _arranged(value.getField(own[fold(field.name)].name), own[fold(field.name)].dataType, field.dataType)
+            if fold(field.name) in own
+            else F.lit(None).cast(field.dataType)
+            for field in wanted
+        ]
+        named = [one.alias(field.name) for one, field in zip(fields, wanted, strict=True)]
+        return F.when(value.isNotNull(), F.struct(*named))
+    if isinstance(given, T.ArrayType) and isinstance(wanted, T.ArrayType):
+        return F.transform(value, lambda item: _arranged(item, given.elementType, wanted.elementType))
+    assert isinstance(given, T.MapType)
+    assert isinstance(wanted, T.MapType)
+    keyed = F.transform_keys(value, lambda key, _: _arranged(key, given.keyType, wanted.keyType))
+    return F.transform_values(keyed, lambda _, held: _arranged(held, given.valueType, wanted.valueType))
+
+
+def _names(kind: T.DataType) -> object:
+    """All that a cast by places needs to be the same."""
+    if isinstance(kind, T.StructType):
+        return [(fold(field.name), _names(field.dataType)) for field in kind]
+    if isinstance(kind, T.ArrayType):
+        return [_names(kind.elementType)]
+    return [_names(kind.keyType), _names(kind.valueType)] if isinstance(kind, T.MapType) else None
 
 
 def _cast(value: Expression, given: T.DataType, wanted: T.DataType, column: Column, table: Table) -> Expression:

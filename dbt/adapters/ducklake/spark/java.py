@@ -45,6 +45,6 @@ def options_with(archive: Path) -> str:
     return f"-XX:SharedArchiveFile={archive} -Xlog:disable -Xlog:all=error:stderr"
 
 
-def options_making(archive: Path) -> str:
+def options_making(archive: str) -> str:
     """What makes the JVM write an archive when it ends."""
     return f"-XX:ArchiveClassesAtExit={archive} -Xlog:disable -Xlog:all=error:stderr"

@@ -279,9 +279,27 @@ def _of_file(rows: DataFrame, place: int, column: Column, is_lacking: bool, stor
     if is_lacking:
         return _literal(column, column.initial_default)
     read = rows[quoted(rows.columns[place])]
+    if column.children and needs_conversion(column, stored):
+        # In a mapped file the fields have its own names, in the order of ours.
+        read = read.cast(_with_names_of(column, rows.schema[place].dataType))
     value = converted(read, column, stored)
     # A nested value is cast only for the names of its fields, which are the file's in a mapped file.
     return (value.cast(spark_type(column)) if column.children else value).alias(column.name)
+
+
+def _with_names_of(column: Column, kind: T.DataType) -> T.DataType:
+    """The type with the names that the column has for its fields."""
+    below = column.children
+    if isinstance(kind, T.StructType):
+        pairs = zip(below, kind.fields, strict=True)
+        return T.StructType(
+            [T.StructField(child.name, _with_names_of(child, field.dataType)) for child, field in pairs]
+        )
+    if isinstance(kind, T.ArrayType):
+        return T.ArrayType(_with_names_of(below[0], kind.elementType))
+    if isinstance(kind, T.MapType):
+        return T.MapType(_with_names_of(below[0], kind.keyType), _with_names_of(below[1], kind.valueType))
+    return kind
 
 
 def _literal(column: Column, text: str | None) -> Expression:

@@ -9,6 +9,7 @@ from dbt.adapters.ducklake.lake import Column, Default, Snapshot, SortField, Tab
 from dbt.adapters.ducklake.spark.query import count_where
 from dbt.adapters.ducklake.statements.clauses import read_partitioning, read_properties, read_sorting
 from dbt.adapters.ducklake.statements.errors import NotAllowed
+from dbt.adapters.ducklake.statements.evolution import Difference, GoneField, NewField, OtherType, differences
 from dbt.adapters.ducklake.statements.names import quoted
 from dbt.adapters.ducklake.statements.outcome import Outcome
 from dbt.adapters.ducklake.statements.reader import Name, Reader
@@ -243,7 +244,8 @@ def _apply(transaction: Transaction, name: LakeName, change: Alteration, has_nul
         case RenameColumn(path, new):
             transaction.rename_column(*at, path, new)
         case ChangeType(path, column):
-            transaction.change_type(*at, path, column)
+            for difference in differences(transaction.table(*at).at(path), column, path):
+                _follow(transaction, at, difference)
         case SetNullable(path, nullable):
             transaction.set_nullable(*at, path, nullable, has_nulls)
         case SetDefault(path, default):
@@ -254,6 +256,16 @@ def _apply(transaction: Transaction, name: LakeName, change: Alteration, has_nul
             transaction.set_partitioning(*at, fields)
         case SetSort(sort):
             transaction.set_sort(*at, sort)
+
+
+def _follow(transaction: Transaction, at: tuple[str, str], difference: Difference) -> None:
+    match difference:
+        case NewField(path, field):
+            transaction.add_column(*at, field, path[:-1])
+        case GoneField(path):
+            transaction.drop_column(*at, path)
+        case OtherType(path, _, wanted):
+            transaction.change_type(*at, path, wanted)
 
 
 def _column_at(table: Table, path: Path) -> Column | None:

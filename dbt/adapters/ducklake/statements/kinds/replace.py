@@ -63,7 +63,7 @@ def _remove(statement: Insert, change: Change, spark: Spark, work: Writing, batc
     if _by_partitions(statement, replaced, table, spark):
         placed = change.placed(spark)
         return work.remove_rows(spark, rows_in_partitions_of(placed.rows, batch, table), placed, table)
-    if replaced == Replaced():
+    if replaced in (Replaced(), Replaced(condition="TRUE")):
         return work.remove_all(table)
     planned = change.plan(spark, _rows_to_go(statement, replaced, table))
     return work.remove_rows(spark, planned.changes, planned.placed, table)
