@@ -7,7 +7,6 @@ new one says of every position in which snapshot it went, as DuckDB's does: then
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -29,6 +28,7 @@ from dbt.adapters.ducklake.spark.deleted import SNAPSHOT_COLUMN, delete_file_row
 from dbt.adapters.ducklake.spark.errors import FilesNotFound
 from dbt.adapters.ducklake.spark.footers import Footer, read_footers
 from dbt.adapters.ducklake.spark.local_rows import keys_dataframe
+from dbt.adapters.ducklake.spark.own_folder import OwnFolder, own_folder
 from dbt.adapters.ducklake.spark.scan import FILE, INLINED, POSITION, Placed
 from dbt.adapters.ducklake.spark.schema import FIELD_ID, SNAPSHOT_FIELD_ID
 from dbt.adapters.ducklake.spark.storage import Storage, file_uri, spark_path
@@ -131,23 +131,11 @@ def _written(
     if has_earlier:
         columns.append(F.col(SNAPSHOT_COLUMN).alias(SNAPSHOT_COLUMN, metadata={FIELD_ID: SNAPSHOT_FIELD_ID}))
     ordered = rows.repartition(FILE).sortWithinPartitions(FILE, "pos").select(FILE, *columns)
-    with _folder(storage, table) as folder:
+    with own_folder(storage, table) as folder:
         writer = ordered.write.mode("append").partitionBy(FILE).option("compression", _COMPRESSION)
         writer = writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
-        writer.option("maxRecordsPerFile", "0").parquet(spark_path(folder))
-        return _described(storage, table, folder, files, next_snapshot if has_earlier else None)
-
-
-@contextmanager
-def _folder(storage: Storage, table: Table) -> Iterator[str]:
-    folder = f"{table.location}ducklake-{new_uuid()}/"
-    try:
-        yield folder
-    except BaseException:
-        storage.remove_folder(folder)
-        raise
-    if storage.is_local:
-        storage.remove_folder(folder)
+        writer.option("maxRecordsPerFile", "0").parquet(spark_path(folder.path))
+        return _described(folder, table, files, next_snapshot if has_earlier else None)
 
 
 def _earlier(spark: SparkSession, storage: Storage, files: Mapping[int, DataFile]) -> Iterator[DataFrame]:
@@ -171,33 +159,22 @@ def _earlier(spark: SparkSession, storage: Storage, files: Mapping[int, DataFile
 
 
 def _described(
-    storage: Storage, table: Table, folder: str, files: Mapping[int, DataFile], snapshot: int | None
+    folder: OwnFolder, table: Table, files: Mapping[int, DataFile], snapshot: int | None
 ) -> list[DeletesToAdd]:
-    found = sorted((path, size) for path, size in storage.files_below(folder) if path.endswith(".parquet"))
+    found = folder.parquet_files()
     by_number = {int(path.rsplit("/", 2)[1].removeprefix(f"{FILE}=")): (path, size) for path, size in found}
     if set(by_number) != set(files) or len(by_number) != len(found):
-        raise FilesNotFound(str(table), folder)
-    numbers = list(by_number)
-    footers = read_footers(storage, [by_number[number] for number in numbers])
-    described: list[DeletesToAdd] = []
-    try:
-        for number, footer in zip(numbers, footers, strict=True):
-            described.append(_moved(storage, table, files[number], footer, snapshot))
-    except BaseException:
-        remove_delete_files(storage, described)
-        raise
-    return described
+        raise FilesNotFound(str(table), folder.path)
+    footers = read_footers(folder.storage, list(by_number.values()))
+    pairs = zip(by_number, footers, strict=True)
+    return [_kept(folder, table, files[number], footer, snapshot) for number, footer in pairs]
 
 
-def _moved(storage: Storage, table: Table, file: DataFile, footer: Footer, snapshot: int | None) -> DeletesToAdd:
+def _kept(folder: OwnFolder, table: Table, file: DataFile, footer: Footer, snapshot: int | None) -> DeletesToAdd:
     """Where the delete file stays, and what a commit is told of it."""
-    path = footer.path
-    if storage.is_local:
-        path = f"{table.location}ducklake-{new_uuid()}-delete.parquet"
-        storage.move(footer.path, path)
     return DeletesToAdd(
         data_file_id=file.id,
-        path=path,
+        path=folder.keep(footer.path, f"{table.location}ducklake-{new_uuid()}-delete.parquet"),
         delete_count=footer.metadata.num_rows,
         size=footer.size,
         footer_size=footer.length,

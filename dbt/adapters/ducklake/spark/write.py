@@ -28,6 +28,7 @@ from dbt.adapters.ducklake.spark.arrow_files import ArrowFiles, counted_leaves, 
 from dbt.adapters.ducklake.spark.assignment import assigned
 from dbt.adapters.ducklake.spark.errors import FilesNotFound, NullsRefused, WriteRefused
 from dbt.adapters.ducklake.spark.footers import Footer, read_footers
+from dbt.adapters.ducklake.spark.own_folder import OwnFolder, own_folder
 from dbt.adapters.ducklake.spark.partition import PartitionKey, hive_folder, partition_keys, values_in_path
 from dbt.adapters.ducklake.spark.schema import FIELD_ID, ROW_ID_COLUMN, ROW_ID_FIELD_ID, quoted, spark_type
 from dbt.adapters.ducklake.spark.statistics import nulls_in, statistics_of
@@ -101,30 +102,22 @@ def write_rows(
         raise WriteRefused(str(table), "its option parquet_compression is brotli", "Spark has zstd, gzip and snappy.")
     if with_row_ids:
         _refuse_nanoseconds(table)
-    folder = f"{table.location}ducklake-{new_uuid()}/"
     keys = partition_keys(table)
-    try:
+    with own_folder(storage, table) as folder:
         with _file_size(spark, settings):
             laid_out = _laid_out(rows, table, keys, settings, sort_by, with_row_ids)
             paths: set[str] | None
             if with_row_ids and needs_mapping(table.columns):
-                paths = _arrow_files(storage, table, keys, settings, folder).write(laid_out)
+                paths = _arrow_files(storage, table, keys, settings, folder.path).write(laid_out)
             else:
-                paths = _run(storage, laid_out, keys, settings, folder)
-        found = sorted((path, size) for path, size in storage.files_below(folder) if path.endswith(".parquet"))
-        found = _without_others(storage, found, paths)
+                paths = _run(storage, laid_out, keys, settings, folder.path)
+        found = _without_others(storage, folder.parquet_files(), paths)
         # Spark writes a file even for no rows, but none where it makes folders for the keys of rows.
         if not found and not ((keys or with_row_ids) and rows.isEmpty()):
-            raise FilesNotFound(str(table), folder)
+            raise FilesNotFound(str(table), folder.path)
         footers = read_footers(storage, found)
         _refuse_nulls(table, footers)
-        return _described(storage, table, keys, settings, footers, with_row_ids)
-    except BaseException:
-        storage.remove_folder(folder)
-        raise
-    finally:
-        if storage.is_local:
-            storage.remove_folder(folder)
+        return _described(folder, table, keys, settings, footers, with_row_ids)
 
 
 def as_table(rows: DataFrame, table: Table) -> DataFrame:
@@ -269,7 +262,7 @@ def _refuse_nulls(table: Table, footers: Sequence[Footer]) -> None:
 
 
 def _described(
-    storage: Storage,
+    folder: OwnFolder,
     table: Table,
     keys: Sequence[PartitionKey],
     settings: WriteSettings,
@@ -278,45 +271,24 @@ def _described(
 ) -> list[FileToAdd]:
     mapping = name_mapping(table.columns) if needs_mapping(table.columns) and not with_row_ids else None
     described: list[FileToAdd] = []
-    try:
-        for footer in footers:
-            if footer.metadata.num_rows == 0:
-                storage.remove(footer.path)
-                continue
-            texts = values_in_path(footer.path, keys) if keys else None
-            path = _settled(storage, table, keys, settings, footer.path, texts)
-            described.append(
-                FileToAdd(
-                    path=path,
-                    record_count=footer.metadata.num_rows,
-                    size=footer.size,
-                    footer_size=footer.length,
-                    columns=statistics_of(footer, table.columns),
-                    partition_values=texts,
-                    mapping=mapping,
-                )
+    for footer in footers:
+        if footer.metadata.num_rows == 0:
+            folder.storage.remove(footer.path)
+            continue
+        texts = values_in_path(footer.path, keys) if keys else None
+        below = hive_folder(keys, texts) if texts and settings.hive_folders else ""
+        described.append(
+            FileToAdd(
+                path=folder.keep(footer.path, f"{table.location}{below}ducklake-{new_uuid()}.parquet"),
+                record_count=footer.metadata.num_rows,
+                size=footer.size,
+                footer_size=footer.length,
+                columns=statistics_of(footer, table.columns),
+                partition_values=texts,
+                mapping=mapping,
             )
-    except BaseException:
-        remove_files(storage, described)
-        raise
+        )
     return described
-
-
-def _settled(
-    storage: Storage,
-    table: Table,
-    keys: Sequence[PartitionKey],
-    settings: WriteSettings,
-    path: str,
-    texts: Sequence[str | None] | None,
-) -> str:
-    """Where the file stays. On a disk it is moved to where DuckDB would have put it; an object store cannot move."""
-    if not storage.is_local:
-        return path
-    folder = hive_folder(keys, texts) if texts and settings.hive_folders else ""
-    target = f"{table.location}{folder}ducklake-{new_uuid()}.parquet"
-    storage.move(path, target)
-    return target
 
 
 def needs_mapping(columns: Iterable[Column]) -> bool:
