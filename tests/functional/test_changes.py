@@ -8,9 +8,12 @@ from typing import Any
 import duckdb
 import pytest
 
-from dbt.adapters.ducklake.spark.errors import MatchedTwice, WriteRefused
+from dbt.adapters.ducklake.lake import LakeDescription, Transaction, connect
+from dbt.adapters.ducklake.lake.errors import ReadOnlyLake
+from dbt.adapters.ducklake.spark.errors import JobFailed, MatchedTwice, WriteRefused
+from dbt.adapters.ducklake.statements import changing
 from dbt.adapters.ducklake.statements.changing import Change
-from dbt.adapters.ducklake.statements.errors import NotAllowed
+from dbt.adapters.ducklake.statements.errors import NotAllowed, NotUnderstood
 from tests.functional.test_statements import Session, lake  # noqa: F401  a fixture
 from tests.judge import Judge
 
@@ -152,3 +155,145 @@ def test_a_statement_that_another_only_overtook_keeps_its_work(
     lying = {found.name for found in (lake.folder / "lake.ducklake.files").rglob("*-delete.parquet")}
     scheduled = lake.judged("SELECT path FROM __ducklake_metadata_lake.ducklake_files_scheduled_for_deletion")
     assert lying == {Path(path).name, *(Path(row[0]).name for row in scheduled)}
+
+
+@pytest.mark.parametrize(
+    ("source", "most"),
+    [
+        ("select id from range(40000, 41000)", 12),
+        ("select id * 100 + 7 as id from range(0, 1000, 100)", 12),
+        ("select id from range(40000, 41500)", 17),
+    ],
+)
+def test_a_merge_opens_only_the_files_that_may_have_its_keys(
+    lake: Session, monkeypatch: pytest.MonkeyPatch, source: str, most: int  # noqa: F811
+) -> None:  # fmt: skip
+    lake.run("create table t as select id, 0 as v from range(0, 100000, 1, 1000)")
+    assert lake.run("select count(*) as n from ducklake_list_files('lake', 't')") == [(1000,)]
+    opened = []
+    scanned = changing.scan_placed
+
+    def counted(spark: Any, storage: Any, table: Any, files: Any, snapshot_id: Any) -> Any:
+        placed = scanned(spark, storage, table, files, snapshot_id)
+        # What Spark will open, by its own account.
+        opened.append(len(placed.rows.inputFiles()))
+        return placed
+
+    monkeypatch.setattr(changing, "scan_placed", counted)
+    keys = len(lake.run(source))
+    merge = f"merge into t using ({source}) s on t.id = s.id when matched then update set v = v + 1"
+    assert lake.run(f"{merge} when not matched then insert (id, v) values (s.id, -1)") == keys
+    assert opened
+    assert opened[0] <= most
+    assert lake.run("select v, count(*) from t group by v order by v") == [(0, 100000 - keys), (1, keys)]
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "when not matched then insert (id, v) values (id, v)",
+        "when not matched then insert (id, v) values (s.id, t.v)",
+        "when not matched and t.v > 5 then insert (id) values (s.id)",
+        "when not matched by source then update set v = s.w",
+        "when not matched by source and w > 1 then delete",
+    ],
+)
+def test_a_clause_of_one_side_names_no_other(lake: Session, clause: str) -> None:  # noqa: F811
+    lake.run("create table t as select 1 as id, 10 as v", "create table s as select 2 as id, 3 as w")
+    before = snapshot(lake)
+    with pytest.raises(JobFailed, match="UNRESOLVED_COLUMN"):
+        lake.run(f"merge into t using s on t.id = s.id {clause}")
+    assert snapshot(lake) == before
+
+
+def test_fields_of_structs_in_a_clause_of_one_side(lake: Session) -> None:  # noqa: F811
+    lake.run("create table t as select 1 as id, named_struct('k', 'a') as p", "create table s as select * from t")
+    lake.run("insert into s select 2, named_struct('k', 'x') union all select 3, named_struct('k', 'y')")
+    lake.run("merge into t using s on t.id = s.id when not matched and p.k = 'x' then insert (id, p) values (id, p)")
+    assert lake.run("select id, p.k from t") == [(1, "a"), (2, "x")]
+
+
+def test_both_sides_of_a_merge_have_names_of_their_own(lake: Session) -> None:  # noqa: F811
+    lake.run("create schema o", "create table t as select 1 as id", "create table o.t as select 1 as id")
+    with pytest.raises(NotUnderstood, match="both called t"):
+        lake.run("merge into main.t using o.t on main.t.id = o.t.id when matched then delete")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "delete from t where (id) = 1) or (true",
+        "update t set id = 1) or (true where id = 2",
+        "merge into t using (select 1 as id) s on t.id = s.id) or (true when matched then delete",
+        "insert into t replace where (id = 1) or true) select 1",
+        "insert into t select 1) union all (select 2",
+    ],
+)
+def test_a_parenthesis_that_closes_none_is_refused(lake: Session, sql: str) -> None:  # noqa: F811
+    lake.run("create table t as select 1 as id")
+    with pytest.raises(NotUnderstood, match="closes none"):
+        lake.run(sql)
+    assert lake.run("select * from t") == [(1,)]
+
+
+def test_words_behind_a_dot_are_columns(lake: Session) -> None:  # noqa: F811
+    lake.run("create table t as select 1 as id, 0 as v", "create table s as select 1 as `when`, 5 as `from`")
+    lake.run("merge into t using s on t.id = s.when when matched then update set v = s.from")
+    assert lake.run("select * from t") == [(1, 5)]
+
+
+def test_a_value_of_a_partition_has_its_columns_type(lake: Session) -> None:  # noqa: F811
+    lake.run(
+        "create table t (id int, m string) partitioned by (m)", "insert into t values (1, '01'), (2, '1'), (3, 'x')"
+    )
+    lake.run("insert overwrite t partition (m = 1) select 9")
+    assert lake.run("select * from t") == [(1, "01"), (3, "x"), (9, "1")]
+
+
+def test_a_view_for_a_statement_is_read_at_its_snapshot(
+    lake: Session, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+) -> None:  # fmt: skip
+    lake.run("create table t as select 1 as k, 0 as n")
+    lake.run("create or replace temporary view batch as select 1 as k, n + 1 as n from t where k = 1")
+    lake.run("update t set n = 10")
+    merge = "merge into t using batch on t.k = batch.k when matched then update set n = batch.n"
+    lake.run(merge)
+    assert lake.run("select n from t") == [(11,)]
+    before_the_commit(lake, monkeypatch, "update t set n = 20")
+    lake.run(merge)
+    assert lake.run("select n from t") == [(21,)]
+    assert "snapshot 4" in lake.warnings[-1]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "merge into t using (select 1 as id) s on t.id = s.id when not matched then insert (id) values (s.id)",
+        "insert into t replace using (id) select 1",
+        "insert into t replace where id = 1 select 1",
+        "insert overwrite t select 1",
+    ],
+)
+def test_a_row_that_came_meanwhile_is_not_there_twice(
+    lake: Session, monkeypatch: pytest.MonkeyPatch, sql: str  # noqa: F811
+) -> None:  # fmt: skip
+    lake.run("create table t (id int)")
+    commit = Transaction.commit
+
+    def late(self: Transaction, *arguments: Any) -> Any:
+        monkeypatch.setattr(Transaction, "commit", commit)
+        lake.run("insert into t values (1)")
+        return commit(self, *arguments)
+
+    monkeypatch.setattr(Transaction, "commit", late)
+    lake.run(sql)
+    assert lake.run("select * from t") == [(1,)]
+
+
+def test_a_lake_that_is_only_read_refuses_before_a_file_is_written(lake: Session, tmp_path: Path) -> None:  # noqa: F811
+    lake.run("create table t as select 1 as id")
+    with connect(LakeDescription(f"duckdb:{lake.folder}/lake.ducklake", read_only=True)) as read_only:
+        lake.session.lakes = {"lake": read_only}
+        for sql in ("update t set id = 2", "delete from t", "insert into t values (2)", "create table u as select 1 a"):
+            with pytest.raises(ReadOnlyLake):
+                lake.run(sql)

@@ -165,7 +165,7 @@ def test_what_a_node_sets_for_itself_does_not_reach_the_next(lake: Session) -> N
     lake.run("create schema s", "use s", "create temporary view t as select 1 as a")
     lake.run("set spark.sql.session.timeZone = Asia/Tokyo", "call ducklake_set_commit_message('lake', 'me', 'mine')")
     lake.session.renew()
-    assert (lake.session.schema, lake.session.said, lake.session.temporary) == ("main", None, set())
+    assert (lake.session.schema, lake.session.said, lake.session.temporary) == ("main", None, {})
     assert lake.run("select current_timezone()") == [("UTC",)]
     lake.run("reset")
     assert lake.run("select current_timezone()") == [("UTC",)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pyspark.sql import types as T
 
 from dbt.adapters.ducklake.lake import Column, ColumnType, decimal
@@ -37,6 +39,9 @@ _SPARK: dict[str, T.DataType] = {
 # Types that Spark has no type for, as their DuckDB text.
 _TEXT = frozenset({"varchar", "json", "uuid", "time", "time_ns", "timetz", "interval"})
 # No released Spark reads these from DuckDB's files.
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Names that a reader of types takes for something else where they stand without quotes.
+_WORDS_OF_TYPES = frozenset({"NOT", "SELECT", "FROM", "NULL", "CASE", "CAST", "WITH", "COMMENT", "DEFAULT", "END"})
 REFUSED = frozenset({"geometry", "variant", "unknown"})
 
 _LAKE: dict[type[T.DataType], str] = {
@@ -115,6 +120,22 @@ def lake_type(kind: T.DataType, path: str) -> ColumnType:
     if type(kind) not in _LAKE:
         raise UnsupportedType(path, kind.simpleString(), "DuckLake does not store. Cast it to another, such as string.")
     return ColumnType(_LAKE[type(kind)])
+
+
+def type_text(kind: T.DataType) -> str:
+    """A type as Spark SQL reads it back: with quotes about fields that need them, which Spark itself leaves out."""
+    if isinstance(kind, T.StructType):
+        fields = (f"{_field_name(field.name)}:{type_text(field.dataType)}" for field in kind.fields)
+        return f"struct<{','.join(fields)}>"
+    if isinstance(kind, T.ArrayType):
+        return f"array<{type_text(kind.elementType)}>"
+    if isinstance(kind, T.MapType):
+        return f"map<{type_text(kind.keyType)},{type_text(kind.valueType)}>"
+    return str(kind.simpleString())
+
+
+def _field_name(name: str) -> str:
+    return name if _PLAIN_NAME.fullmatch(name) and name.upper() not in _WORDS_OF_TYPES else quoted(name)
 
 
 def quoted(name: str) -> str:

@@ -118,7 +118,7 @@ def file_uri(path: str) -> str:
     """The path as Spark's `_metadata.file_path` spells it."""
     scheme = _scheme(path)
     if scheme == "file":
-        return path
+        return path.replace("file:///", "file:/", 1)
     if not scheme:
         return "file:" + _encoded(path)
     scheme, rest = spark_path(path).split("://", 1)

@@ -5,16 +5,16 @@ Each becomes one query over the table's rows with their places. The user's expre
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dbt.adapters.ducklake.lake import CommitConflict, Predicate, Table, fold
+from dbt.adapters.ducklake.lake import Predicate, Table, fold
 from dbt.adapters.ducklake.spark.merge import CLAUSE, NAMED, Clause
 from dbt.adapters.ducklake.spark.query import Rows as SparkRows
 from dbt.adapters.ducklake.spark.query import Spark, run_query, show_as
 from dbt.adapters.ducklake.spark.scan import FILE, POSITION, ROW_ID, Placed, scan_placed
 from dbt.adapters.ducklake.spark.write import WriteSettings
+from dbt.adapters.ducklake.statements.again import again_where_others_were_faster
 from dbt.adapters.ducklake.statements.defaults import default_of
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.names import quoted
@@ -24,7 +24,7 @@ from dbt.adapters.ducklake.statements.resolve import Reading, bound, reading
 from dbt.adapters.ducklake.statements.session import LakeSession
 from dbt.adapters.ducklake.statements.writing import table_named, writing
 
-_VIEW = "_ducklake_target"
+TARGET_VIEW = "_ducklake_target"
 PLACES = ", ".join(quoted(name) for name in (FILE, POSITION, ROW_ID))
 
 
@@ -146,7 +146,7 @@ class Rows:
         head = f"SELECT {PLACES}, {self.clause} AS {quoted(CLAUSE)}, {self.named} AS {quoted(NAMED)}{shown} FROM "
         before = f"{head}{target.in_from()} "
         own = {len(before) + at: view for at, view in self.views.items()}
-        return before + self.behind, {len(head): _VIEW, **own}
+        return before + self.behind, {len(head): TARGET_VIEW, **own}
 
 
 def changed(
@@ -164,7 +164,9 @@ def changed(
         with session.spark.job(f"{code} {target.name}") as spark:
             with reading(session) as found:
                 change = Change(session, found, target, code)
-                planned = change.plan(spark, of_one_clause(target, change.table, kind, behind, values(change.table)))
+                change.base.files(change.table)
+            # Behind the block: a metadata file is not held while Spark plans.
+            planned = change.plan(spark, of_one_clause(target, change.table, kind, behind, values(change.table)))
             return change.commit(spark, planned)
 
     return again_where_others_were_faster(session, target.name, once)
@@ -194,12 +196,14 @@ class Change:
         name = session.whole(target.name)
         self.lake = session.lake(name.lake)
         self.base = found.of(name.lake)
-        self.table = table_named(self.lake.transaction(self.base), name, f"{code.lower()} {target.name}", target.name)
+        transaction = self.lake.transaction(self.base)
+        transaction.check_writable()
+        self.table = table_named(transaction, name, f"{code.lower()} {target.name}", target.name)
 
     def plan(self, spark: Spark, rows: Rows, where: Sequence[Predicate] = ()) -> Planned:
         """`where` says in which files rows can be that the statement changes. No row is computed yet."""
         placed = self.placed(spark, where)
-        show_as(placed.rows, _VIEW)
+        show_as(placed.rows, TARGET_VIEW)
         sql, own = rows.query(self.target)
         changes = run_query(spark, bound(self.found, spark, sql, own))
         return Planned(rows.clauses, placed, changes, WriteSettings.of(self.lake.options(), self.table))
@@ -211,19 +215,10 @@ class Change:
     def commit(self, spark: Spark, planned: Planned) -> Outcome:
         """Compute the changed rows, write them and commit."""
         with writing(self.session, self.lake, self.base) as work:
+            if any(clause.kind == "insert" for clause in planned.clauses):
+                # A row that is new here must not have come meanwhile from elsewhere too.
+                work.transaction.look_in(self.table)
             done = work.change_rows(
                 spark, planned.changes, planned.clauses, planned.placed, self.table, planned.settings
             )  # fmt: skip
         return changed_rows(self.code, done, work.snapshot)
-
-
-def again_where_others_were_faster(session: LakeSession, name: Name, once: Callable[[], Outcome]) -> Outcome:
-    """Run a statement; where another commit changed what it read, run it again on what is there now."""
-    patience, said = session.lake(session.whole(name).lake).description.patience, session.said
-    for attempt in range(patience.attempts - 1):
-        try:
-            return once()
-        except CommitConflict:
-            session.said = said
-            time.sleep(patience.pause(attempt))
-    return once()

@@ -39,14 +39,17 @@ class Side:
         except (SqlglotError, RecursionError):
             return text
         known = set(map(fold, self.columns))
-        starts = {
-            column.this.meta["start"]
+        found = (
+            # `s.x` may be a field of the side's column s.
+            column.args.get("table") or column.this
             for column in parsed.find_all(exp.Column)
-            if not column.table
-            and fold(column.name) in known
-            and "start" in column.this.meta
             # A name within a subquery is the subquery's first of all.
-            and column.find_ancestor(exp.Query) is None
+            if not column.args.get("db") and column.find_ancestor(exp.Query) is None
+        )
+        starts = {
+            name.meta["start"]
+            for name in found
+            if fold(name.name) in known and fold(name.name) != fold(self.alias) and "start" in name.meta
         }
         for start in sorted(starts, reverse=True):
             text = f"{text[:start]}{quoted(self.alias)}.{text[start:]}"

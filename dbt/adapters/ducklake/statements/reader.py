@@ -130,9 +130,11 @@ class Reader:
         while not self.is_done:
             word, before = self.word(), self.word(-1) if self.at > start else ""
             is_comparison = word == "FROM" and before == "DISTINCT"
-            if depth == cases == 0 and word in words and not is_comparison:
+            if depth == cases == 0 and word in words and not is_comparison and before != ".":
                 break
             depth += _OPENING.get(word, 0)
+            if depth < 0:
+                raise self.unexpected("This parenthesis closes none.")
             # `t.case` is a column, and `end` is one where no CASE is open.
             if before != ".":
                 cases += (word == "CASE") - (word == "END" and cases > 0)
@@ -169,7 +171,12 @@ class Reader:
 
     def rest(self) -> str:
         """All that comes, as it was written, but for a semicolon at the end."""
-        start = self.at
+        start, depth = self.at, 0
+        while not self.is_done:
+            depth += _OPENING.get(self.word(), 0)
+            self.at += 1
+            if depth < 0:
+                raise self.unexpected("This parenthesis closes none.")
         self.at = len(self.tokens)
         end = self.at
         while end > start and self.tokens[end - 1].token_type is TokenType.SEMICOLON:

@@ -76,6 +76,10 @@ def _view_for(
         return _function_view(found, spark, sql, use)
     name = _whole(found.session, use.name, home, within)
     if name is None:
+        query = found.session.temporary.get(fold(use.name.parts[0])) if len(use.name.parts) == 1 else None
+        if query is not None and not within:
+            own = LakeName(found.session.lake_name, found.session.schema, "")
+            show_as(run_query(spark, _bound(found, spark, query, own, ())), use.name.parts[0])
         return None
     try:
         snapshot = _snapshot_of(found, spark, name, use.travel)

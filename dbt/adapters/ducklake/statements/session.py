@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from dbt.adapters.ducklake.lake import CommitMessage, Lake, fold
-from dbt.adapters.ducklake.spark.kept import let_go
-from dbt.adapters.ducklake.spark.query import Rows, forget
+from dbt.adapters.ducklake.spark.kept import Kept, let_go
+from dbt.adapters.ducklake.spark.query import forget
 from dbt.adapters.ducklake.spark.session import SparkHandle
 from dbt.adapters.ducklake.spark.storage import Storage
 from dbt.adapters.ducklake.statements.errors import NameNotFound, Place
@@ -44,10 +44,11 @@ class LakeSession:
     origin: Mapping[str, object] = field(default_factory=dict)
     warn: Callable[[str], None] = lambda text: None
     said: CommitMessage | None = None
-    # Temporary views that statements made: names of one part mean them before a lake's tables.
-    temporary: set[str] = field(default_factory=set)
+    # Temporary views that statements made: names of one part mean them before a lake's tables. Their queries are bound
+    # anew by each statement that reads them, or it would read two snapshots; None of those whose rows are fixed.
+    temporary: dict[str, str | None] = field(default_factory=dict)
     # Rows that Spark keeps for temporary views.
-    kept: list[Rows] = field(default_factory=list)
+    kept: list[Kept] = field(default_factory=list)
     # The lake views of this thread's Spark session, each with the snapshot that it shows.
     shown: dict[str, object] = field(default_factory=dict)
     changed_settings: bool = False

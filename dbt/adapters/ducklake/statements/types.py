@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
@@ -45,7 +46,9 @@ class DeclaredColumn:
 def read_type(text: str, place: Place) -> Column:
     """A type, as a column without a name."""
     try:
-        parsed = exp.DataType.build(text, dialect="spark")
+        # As part of a whole: what is read as a type alone ends where the reader does not go on, without an error.
+        whole = sqlglot.parse_one(f"CAST(NULL AS {text})", dialect="spark")
+        parsed = whole.args["to"] if isinstance(whole, exp.Cast) else exp.DataType.build("unknown")
     except SqlglotError as error:
         raise NotUnderstood(f"The type `{text}`", "Write a type of Spark's SQL.", place) from error
     # sqlglot drops words that it does not know behind a type.

@@ -36,6 +36,7 @@ class Writing:
     def __init__(self, session: LakeSession, lake: Lake, base: Snapshot | None = None) -> None:
         self.session, self.lake = session, lake
         self.transaction: Transaction = lake.transaction(base)
+        self.transaction.check_writable()
         self.files: list[FileToAdd] = []
         self.deletes: list[DeletesToAdd] = []
         # Delete files that were written anew during the commit, in their order.
@@ -94,7 +95,11 @@ class Writing:
         last = {delete.data_file_id: delete for delete in self._rewritten}
         old = [delete for delete in self.deletes if delete.data_file_id in last]
         old += [delete for delete in self._rewritten if delete is not last[delete.data_file_id]]
-        remove_delete_files(self.session.storage(self.lake), old)
+        try:
+            remove_delete_files(self.session.storage(self.lake), old)
+        except OSError as error:
+            # The commit is done: whoever took this for its failure would run it twice.
+            self.session.warn(f"A delete file that nothing needs could not be removed, and waits for cleaning: {error}")
         return snapshot
 
     def _for_snapshot(self, snapshot: SnapshotId, delete: DeletesToAdd) -> DeletesToAdd:

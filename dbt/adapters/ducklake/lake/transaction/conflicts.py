@@ -11,11 +11,13 @@ from dbt.adapters.ducklake.lake.transaction.made import Made
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """Our side: the changes, the ids of the schemas that new names go into, and the data files deletes touch."""
+    """Our side: the changes, the ids of the schemas that new names go into, the data files deletes touch, and the
+    tables of which it mattered what rows they have not: beyond DuckLake's matrix, rows that came meanwhile count."""
 
     made: tuple[Made, ...]
     schema_ids: Mapping[str, int] = field(default_factory=dict)
     deletes_in: Mapping[TableId, frozenset[FileId]] = field(default_factory=dict)
+    looked_in: frozenset[TableId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class Conflict:
 
 
 _INSERT_LOSES_TO = ("dropped_table", "altered_table", "deleted_from_table", "inlined_delete")
+_ADDS_ROWS = ("inserted_into_table", "inlined_insert")
 _FLUSH = ("inline_flush", "flushed_inlined")
 # What we do to a table, and what another snapshot may not have done to the same table meanwhile.
 _SAME_TABLE: Mapping[str, tuple[str, ...]] = {
@@ -102,6 +105,8 @@ def conflict_between(
 
 
 def _conflict(our: Made, their: Made, ours: Intent, touched: Mapping[TableId, frozenset[FileId]]) -> bool:
+    if our.id == their.id and our.id in ours.looked_in and their.word in _ADDS_ROWS:
+        return True
     if our.id is not None and our.id == their.id and our.word in _SAME_TABLE:
         if their.word in _SAME_TABLE[our.word]:
             return True

@@ -131,6 +131,7 @@ class Effects:
     dropped_schemas: list[Schema] = field(default_factory=list)
     tables: dict[TableId, TableEffect] = field(default_factory=dict)
     views: dict[TableId, ViewEffect] = field(default_factory=dict)
+    looked_in: frozenset[TableId] = frozenset()
 
     def made(self) -> tuple[Made, ...]:
         return tuple(self._made())
@@ -147,6 +148,7 @@ class Effects:
                 for effect in self.tables.values()
                 if effect.deleted_from_files
             },
+            looked_in=self.looked_in,
         )
 
     def _renamed(self) -> Iterator[Made]:

@@ -79,6 +79,7 @@ class Transaction(Draft):
         self._changes: list[Change] = []
         self._message: CommitMessage | None = None
         self._next_local_id = -1
+        self._looked_in: set[TableId] = set()
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -328,6 +329,7 @@ class Transaction(Draft):
         inside the commit. With no changes, returns the id this transaction began from.
         """
         effects = effects_of(self._changes)
+        effects.looked_in = frozenset(self._looked_in)
         if not effects.made():
             return self.base.id
         commit = Commit(
@@ -338,9 +340,17 @@ class Transaction(Draft):
         finally:
             self.attempts = commit.attempts_made
 
-    def _record(self, change: Change) -> None:
+    def look_in(self, table: Table) -> None:
+        """Say that what is added depends on which rows a table has not: rows that others add meanwhile conflict."""
+        self._looked_in.add(table.id)
+
+    def check_writable(self) -> None:
+        """ReadOnlyLake, before any work is done for a change."""
         if self._refusal is not None:
             raise ReadOnlyLake(self._metadata.backend.name, self._refusal)
+
+    def _record(self, change: Change) -> None:
+        self.check_writable()
         self._changes.append(change)
 
     def _local_id(self) -> int:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dbt.adapters.ducklake.lake import View
+from dbt.adapters.ducklake.lake import View, fold
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.outcome import Outcome
 from dbt.adapters.ducklake.statements.reader import Name, Reader
 from dbt.adapters.ducklake.statements.session import LakeSession
-from dbt.adapters.ducklake.statements.writing import writing
+from dbt.adapters.ducklake.statements.writing import table_named, writing
 
 
 @dataclass(frozen=True)
@@ -53,3 +54,18 @@ def run_comment(session: LakeSession, statement: Comment) -> Outcome:
         else:
             transaction.comment_on_column(name.schema, name.name, (statement.column,), statement.text)
     return Outcome("COMMENT", snapshot=found.snapshot)
+
+
+def follow_comments(session: LakeSession, asked: Name, comment: str | None, columns: Mapping[str, str]) -> Outcome:
+    """Give a table and its columns these comments where they have others: one snapshot, or none."""
+    name = session.whole(asked)
+    with writing(session, session.lake(name.lake)) as found:
+        table = table_named(found.transaction, name, f"comment on {name}", asked)
+        if comment is not None and comment != table.comment:
+            found.transaction.comment_on_table(name.schema, name.name, comment)
+        for column in table.columns:
+            wanted = columns.get(fold(column.name))
+            if wanted is not None and wanted != column.comment:
+                found.transaction.comment_on_column(name.schema, name.name, (column.name,), wanted)
+        changed = bool(found.transaction.changes)
+    return Outcome("COMMENT", snapshot=found.snapshot if changed else None)

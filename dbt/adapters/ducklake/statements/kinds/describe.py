@@ -9,6 +9,7 @@ from typing import Any
 from dbt.adapters.ducklake.lake import Column, ColumnType, Table, View
 from dbt.adapters.ducklake.spark.query import query_columns
 from dbt.adapters.ducklake.spark.schema import is_readable, spark_type
+from dbt.adapters.ducklake.spark.schema import type_text as spark_text
 from dbt.adapters.ducklake.statements.errors import NameNotFound
 from dbt.adapters.ducklake.statements.outcome import Listing, Outcome
 from dbt.adapters.ducklake.statements.reader import Name, Reader
@@ -118,7 +119,7 @@ def _columns_of_query(session: LakeSession, query: str) -> list[tuple[Any, ...]]
 
 def type_text(column: Column) -> str:
     """A column's type as Spark spells it; DuckLake's own word where Spark has none."""
-    return spark_type(column).simpleString() if is_readable(column) else column.type.text
+    return spark_text(spark_type(column)) if is_readable(column) else column.type.text
 
 
 def _listing(code: str, names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Outcome:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from dbt.adapters.ducklake.lake import Table, View, fold
 from dbt.adapters.ducklake.spark.query import forget
+from dbt.adapters.ducklake.statements.again import again_where_others_were_faster
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.outcome import Outcome
 from dbt.adapters.ducklake.statements.reader import Name, Reader
@@ -54,7 +55,7 @@ def run_drop(session: LakeSession, statement: Drop) -> Outcome:
         return _drop_schema(session, statement)
     if _is_temporary(session, statement.name):
         forget(session.spark.session(), statement.name.parts[0])
-        session.temporary.discard(fold(statement.name.parts[0]))
+        session.temporary.pop(fold(statement.name.parts[0]), None)
         return Outcome(code)
     name = session.whole(statement.name)
     lake = session.lake(name.lake)
@@ -71,6 +72,10 @@ def run_drop(session: LakeSession, statement: Drop) -> Outcome:
 
 
 def run_truncate(session: LakeSession, statement: Truncate) -> Outcome:
+    return again_where_others_were_faster(session, statement.name, lambda: _truncate(session, statement))
+
+
+def _truncate(session: LakeSession, statement: Truncate) -> Outcome:
     name = session.whole(statement.name)
     lake = session.lake(name.lake)
     with lake.reading() as base:
@@ -78,7 +83,8 @@ def run_truncate(session: LakeSession, statement: Truncate) -> Outcome:
         base.files(table)
     with writing(session, lake, base) as found:
         rows = found.remove_all(table)
-    return Outcome("TRUNCATE", rows_affected=rows, snapshot=found.snapshot)
+        changed = bool(found.transaction.changes)
+    return Outcome("TRUNCATE", rows_affected=rows, snapshot=found.snapshot if changed else None)
 
 
 def _drop_schema(session: LakeSession, statement: Drop) -> Outcome:

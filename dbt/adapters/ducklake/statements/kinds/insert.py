@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from dbt.adapters.ducklake.lake import Column, Table, fold
 from dbt.adapters.ducklake.spark.query import Rows, arranged, run_query
 from dbt.adapters.ducklake.spark.write import WriteSettings
+from dbt.adapters.ducklake.statements.again import again_where_others_were_faster
 from dbt.adapters.ducklake.statements.defaults import default_of
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.outcome import Outcome, written
@@ -98,6 +99,10 @@ def _read_replaced(reader: Reader) -> Replaced:
 
 
 def run_insert(session: LakeSession, statement: Insert) -> Outcome:
+    return again_where_others_were_faster(session, statement.name, lambda: _insert(session, statement))
+
+
+def _insert(session: LakeSession, statement: Insert) -> Outcome:
     with session.spark.job(f"INSERT INTO {statement.name}") as spark:
         name = session.whole(statement.name)
         lake = session.lake(name.lake)

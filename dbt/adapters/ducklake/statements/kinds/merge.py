@@ -9,15 +9,16 @@ from dbt.adapters.ducklake.lake import Table, fold
 from dbt.adapters.ducklake.spark.kept import kept
 from dbt.adapters.ducklake.spark.merge import CLAUSE, Clause
 from dbt.adapters.ducklake.spark.query import Rows as SparkRows
-from dbt.adapters.ducklake.spark.query import marked, run_query, show_as
+from dbt.adapters.ducklake.spark.query import marked, query_columns, run_query, show_as
 from dbt.adapters.ducklake.spark.scan import FILE
 from dbt.adapters.ducklake.spark.schema import string_literal
+from dbt.adapters.ducklake.statements.again import again_where_others_were_faster
 from dbt.adapters.ducklake.statements.changing import (
+    TARGET_VIEW,
     Assignment,
     Change,
     Rows,
     Target,
-    again_where_others_were_faster,
     assigned_values,
     enclosed,
     read_assignments,
@@ -78,6 +79,8 @@ def read_merge(reader: Reader) -> Merge:
     target = read_target(reader, "USING")
     reader.expect("USING")
     source = _read_source(reader)
+    if fold(source.alias) == fold(target.alias):
+        raise reader.unexpected(f"Table and source are both called {source.alias}. Give one of them an alias.")
     reader.expect("ON")
     condition = reader.text_until("WHEN")
     if not condition:
@@ -171,15 +174,37 @@ def _run(session: LakeSession, statement: Merge) -> Outcome:
             rows = _rows(statement, change.table, given, keys)
             where = () if statement.has(NOT_MATCHED_BY_SOURCE) else files_with_keys(spark, source, keys)
             planned = change.plan(spark, rows, where)
+            for of_one_side in _alone(statement, change.table, given.columns):
+                # Beside the other side, whose columns are NULL there, a name of it would pass.
+                query_columns(spark, bound(found, spark, *of_one_side))
             return change.commit(spark, planned)
+
+
+def _sides(statement: Merge, table: Table, given: Sequence[str]) -> dict[str, Side]:
+    """The side that the rows of a clause are of, where they are of one."""
+    return {
+        NOT_MATCHED: Side(statement.source.alias, given),
+        NOT_MATCHED_BY_SOURCE: Side(statement.target.alias, [column.name for column in table.columns]),
+    }
+
+
+def _alone(statement: Merge, table: Table, given: Sequence[str]) -> Iterator[tuple[str, dict[int, str]]]:
+    """For each side that has clauses of its own, their expressions as a query over nothing else."""
+    for rows, side in _sides(statement, table, given).items():
+        whens = [when for when in statement.whens if when.rows == rows]
+        texts = [when.condition for when in whens] + [
+            one.value for when in whens for one in when.assignments or () if one.value
+        ]
+        if shown := ", ".join(enclosed(side.own(text)) for text in texts if text):
+            head = f"SELECT {shown} FROM "
+            # The source's own text would be bound to nothing here: what it stands for has been made a view.
+            view = _VIEW if rows == NOT_MATCHED else TARGET_VIEW
+            yield f"{head}{quoted('_')} AS {quoted(side.alias)}", {len(head): view}
 
 
 def _rows(statement: Merge, table: Table, source: SparkRows, keys: Sequence[Equality]) -> Rows:
     clauses, values = [], {}
-    sides = {
-        NOT_MATCHED: Side(statement.source.alias, source.columns),
-        NOT_MATCHED_BY_SOURCE: Side(statement.target.alias, [column.name for column in table.columns]),
-    }
+    sides = _sides(statement, table, source.columns)
     for number, when in enumerate(statement.whens):
         names = []
         if when.kind != "delete":

@@ -8,16 +8,17 @@ from dbt.adapters.ducklake.spark.partition import rows_in_partitions_of
 from dbt.adapters.ducklake.spark.query import Rows as SparkRows
 from dbt.adapters.ducklake.spark.query import Spark, run_query, setting, show_as
 from dbt.adapters.ducklake.spark.write import WriteSettings, as_table
+from dbt.adapters.ducklake.statements.again import again_where_others_were_faster
 from dbt.adapters.ducklake.statements.changing import (
     Change,
     Rows,
     Target,
-    again_where_others_were_faster,
     enclosed,
     of_one_clause,
 )
 from dbt.adapters.ducklake.statements.clauses import read_partitioning
 from dbt.adapters.ducklake.statements.errors import NotAllowed
+from dbt.adapters.ducklake.statements.kinds.describe import type_text
 from dbt.adapters.ducklake.statements.kinds.insert import Insert, Replaced, check_known, for_table, refused, run_insert
 from dbt.adapters.ducklake.statements.names import quoted
 from dbt.adapters.ducklake.statements.outcome import Outcome, written
@@ -46,9 +47,11 @@ def _replace(session: LakeSession, statement: Insert) -> Outcome:
         with kept(as_table(rows, change.table)) as batch:
             show_as(batch, _BATCH)
             with writing(session, change.lake, change.base) as work:
-                removed = _remove(statement, change, spark, work, batch)
+                # What was not there to be replaced must not have come meanwhile either.
+                work.transaction.look_in(change.table)
+                _remove(statement, change, spark, work, batch)
                 work.add_rows(spark, batch, change.table, settings)
-    return written("INSERT", work.files, work.snapshot if work.files or removed else None)
+    return written("INSERT", work.files, work.snapshot if work.transaction.changes else None)
 
 
 def _target(statement: Insert) -> Target:
@@ -100,10 +103,18 @@ def _check_partitions(statement: Insert, replaced: Replaced, table: Table) -> No
         )
 
 
+def _type_of(table: Table, column: str) -> str:
+    return type_text(next(one for one in table.columns if fold(one.name) == fold(column)))
+
+
 def _rows_to_go(statement: Insert, replaced: Replaced, table: Table) -> Rows:
     target = _target(statement)
     if replaced.partition:
-        pairs = (f"{target.column(key.column)} <=> {enclosed(key.value or 'NULL')}" for key in replaced.partition)
+        check_known(statement, table, [key.column for key in replaced.partition])
+        pairs = (
+            f"{target.column(key.column)} <=> CAST({enclosed(key.value or 'NULL')} AS {_type_of(table, key.column)})"
+            for key in replaced.partition
+        )
         return of_one_clause(target, table, "delete", f"WHERE {' AND '.join(pairs)}", {})
     and_where = f" AND {enclosed(replaced.condition)}" if replaced.condition is not None else ""
     if not replaced.using:

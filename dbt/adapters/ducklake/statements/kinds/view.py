@@ -68,11 +68,17 @@ def _temporary(session: LakeSession, statement: CreateView) -> Outcome:
         if statement.columns:
             rows = rows.toDF(*(name for name, _ in statement.columns))
         if statement.kept:
-            rows = keep(rows)
-            session.kept.append(rows)
+            session.kept.append(keep(rows))
+            rows = session.kept[-1].rows
         show_as(rows, statement.name.parts[0])
-    session.temporary.add(fold(statement.name.parts[0]))
+    own = fold(statement.name.parts[0])
+    is_fixed = statement.kept or statement.columns or own in _plain_names(statement.query)
+    session.temporary[own] = None if is_fixed else statement.query
     return Outcome(_CODE)
+
+
+def _plain_names(query: str) -> set[str]:
+    return {fold(use.name.parts[0]) for use in names_in(query).tables if len(use.name.parts) == 1}
 
 
 def _in_lake(session: LakeSession, statement: CreateView) -> Outcome:

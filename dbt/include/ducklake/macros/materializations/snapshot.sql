@@ -4,12 +4,13 @@
   {%- if existing_relation is not none and not existing_relation.is_table -%}
     {%- do exceptions.relation_wrong_type(existing_relation, 'table') -%}
   {%- endif -%}
-  {%- set strategy = strategy_dispatch(config.get('strategy'))(
-    model, 'snapshotted_data', 'source_data', model['config'], existing_relation is not none) -%}
 
+  {%- do apply_grants(target_relation, config.get('grants'), should_revoke=false) -%}
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
+  {%- set strategy = strategy_dispatch(config.get('strategy'))(
+    model, 'snapshotted_data', 'source_data', model['config'], existing_relation is not none) -%}
   {%- if existing_relation is none -%}
     {%- set sql = create_table_as(False, target_relation, build_snapshot_table(strategy, compiled_code)) -%}
   {%- else -%}
@@ -18,8 +19,10 @@
   {%- call statement('main') -%}
     {{ sql }}
   {%- endcall -%}
+  {%- if existing_relation is not none -%}
+    {%- do ducklake__follow_docs(target_relation) -%}
+  {%- endif -%}
 
-  {% do apply_grants(target_relation, config.get('grants'), should_revoke=false) %}
   {{ run_hooks(post_hooks, inside_transaction=True) }}
   {{ run_hooks(post_hooks, inside_transaction=False) }}
 
@@ -36,7 +39,10 @@
     {%- call statement('header') -%}{{ config.get('sql_header') }}{%- endcall -%}
   {%- endif -%}
   {%- do adapter.keep_rows(source, compiled_code) -%}
-  {%- do adapter.keep_rows(staging, snapshot_staging_table(strategy, 'select * from ' ~ source, target_relation)) -%}
+  {%- call statement('staging') -%}
+    create or replace temporary view {{ staging }} as
+    {{ snapshot_staging_table(strategy, 'select * from ' ~ source, target_relation) }}
+  {%- endcall -%}
   {%- set columns = adapter.snapshot_columns(staging, strategy.unique_key) -%}
   {%- do create_columns(target_relation, adapter.missing_columns(columns, target_relation)) -%}
   {{ return(snapshot_merge_sql(target_relation, staging, columns | map(attribute='quoted') | list)) }}

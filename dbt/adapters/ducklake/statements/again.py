@@ -1,0 +1,50 @@
+"""A statement that another commit overtook runs again on what is there now."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from weakref import WeakKeyDictionary
+
+from dbt.adapters.ducklake.lake import CommitConflict, Lake, fold
+from dbt.adapters.ducklake.statements.outcome import Outcome
+from dbt.adapters.ducklake.statements.reader import Name
+from dbt.adapters.ducklake.statements.session import LakeSession
+
+
+class _Turns:
+    """One lock for each table. Threads that met at a table take turns from then on: all at once, they would meet again,
+    and each time compute their rows for nothing."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._of: WeakKeyDictionary[Lake, dict[str, threading.Lock]] = WeakKeyDictionary()
+
+    def at(self, lake: Lake, table: str) -> threading.Lock:
+        with self._lock:
+            return self._of.setdefault(lake, {}).setdefault(fold(table), threading.Lock())
+
+
+_turns = _Turns()
+
+
+def again_where_others_were_faster(session: LakeSession, name: Name, once: Callable[[], Outcome]) -> Outcome:
+    """Run a statement; where another commit changed what it read, run it again, as often as the lake's `retries` say.
+    The last conflict is the caller's: it names who won."""
+    whole = session.whole(name)
+    lake, said = session.lake(whole.lake), session.said
+    patience = lake.description.patience
+    with ExitStack() as turn:
+        for attempt in range(patience.attempts - 1):
+            try:
+                return once()
+            except CommitConflict as error:
+                found = f"{name} was changed by snapshot {error.snapshot} while this statement ran, which runs again"
+                session.warn(f"{found} (attempt {attempt + 2} of {patience.attempts}).")
+                session.said = said
+                time.sleep(patience.pause(attempt))
+                if attempt == 0:
+                    turn.enter_context(_turns.at(lake, f"{whole.schema}.{whole.name}"))
+        return once()
