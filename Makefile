@@ -6,7 +6,7 @@ CLASSES := $(VENV)/classes
 export PIP_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo java check test test-all bench bench-spark format constraints clean
+.PHONY: help demo java check test test-all bench bench-spark bench-changes format constraints clean
 
 help:  ## What there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -43,6 +43,10 @@ bench: $(READY)  ## The lake client and DuckDB's extension side by side
 
 bench-spark: java $(READY)  ## dbt with this adapter and with dbt-spark side by side, and our scan and write against Spark's own
 	$(BIN)/python -m tests.bench.spark
+
+bench-changes: java $(CLASSES)  ## Merge, append and delete: beside dbt-duckdb on DuckLake, rewriting with dbt-spark, and raw Spark
+	$(BIN)/pip install --quiet --progress-bar off -e '.[bench]'
+	$(BIN)/python -m tests.bench.changes
 
 format: $(READY)  ## Format the code and mend what ruff can mend
 	$(BIN)/ruff format .

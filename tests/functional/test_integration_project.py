@@ -81,6 +81,8 @@ def test_what_needs_no_rows_starts_no_java(shop: Path, arguments: tuple[str, ...
 
 
 def test_the_catalog_tells_rows_and_files(shop: Path) -> None:
+    dbt(shop, "build", "--select", "+customers")
+    dbt(shop, "docs", "generate")
     catalog = json.loads((shop / "target" / "catalog.json").read_text())
     stats = catalog["nodes"]["model.shop.customers"]["stats"]
     assert stats["row_count"]["value"] == 40

@@ -17,7 +17,7 @@ _FLOATS = frozenset({"float", "real", "double"})
 class DuckLakeColumn(Column):
     TYPE_LABELS: ClassVar[dict[str, str]] = {
         "STRING": "string", "TEXT": "string", "VARCHAR": "string", "INTEGER": "int", "LONG": "bigint",
-        "FLOAT": "double", "TIMESTAMP": "timestamp",
+        "TIMESTAMP": "timestamp",
     }  # fmt: skip
 
     @property

@@ -13,6 +13,7 @@ from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.sql import SQLAdapter
 from dbt_common.contracts.constraints import ConstraintType
+from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ducklake import metadata, time_travel
 from dbt.adapters.ducklake.column import DuckLakeColumn
@@ -24,12 +25,13 @@ from dbt.adapters.ducklake.model_config import ModelConfig
 from dbt.adapters.ducklake.prepared import make_class_archive
 from dbt.adapters.ducklake.python_models import run_python_model, show_python_model
 from dbt.adapters.ducklake.relation import DuckLakeRelation
-from dbt.adapters.ducklake.schema_changes import SchemaChanges, schema_changes
+from dbt.adapters.ducklake.schema_changes import SchemaChanges, compared, schema_changes
 from dbt.adapters.ducklake.seeds import load_seed
 from dbt.adapters.ducklake.spark.java import check_java
 from dbt.adapters.ducklake.spark.schema import quoted
 from dbt.adapters.ducklake.spark.storage import check_data_path
 from dbt.adapters.ducklake.statements.kinds.alter_table import AlterTable, RenameTo, run_alter
+from dbt.adapters.ducklake.statements.kinds.comment import follow_comments
 from dbt.adapters.ducklake.statements.kinds.drop import Drop, Truncate, run_drop, run_truncate
 from dbt.adapters.ducklake.statements.kinds.schema import CreateSchema, run_create_schema
 from dbt.adapters.ducklake.statements.kinds.view import CreateView, run_create_view
@@ -72,14 +74,24 @@ class DuckLakeAdapter(SQLAdapter):
     def quote(cls, identifier: str) -> str:
         return quoted(identifier)
 
+    @available
+    def cache_added(self, relation: BaseRelation | None) -> str:
+        """A relation that was built, whatever kind it was before: dbt would keep what it has under the name."""
+        if relation is not None:
+            self.cache.drop(relation)  # type: ignore[no-untyped-call]
+        return str(super().cache_added(relation))
+
     # Schemas and relations, of the metadata alone.
 
+    @available.parse_list
     def list_schemas(self, database: str) -> list[str]:
-        return metadata.schema_names(self._lake(database))
+        with self._translated():
+            return metadata.schema_names(self._lake(database))
 
     @available.parse(lambda *a, **k: False)
     def check_schema_exists(self, database: str, schema: str) -> bool:
-        return self._lake(database).snapshot().find_schema(schema) is not None
+        with self._translated():
+            return self._lake(database).snapshot().find_schema(schema) is not None
 
     def create_schema(self, relation: BaseRelation) -> None:
         with self._session() as session:
@@ -108,8 +120,10 @@ class DuckLakeAdapter(SQLAdapter):
         with self._session() as session:
             run_alter(session, AlterTable(_name(from_relation), RenameTo(_name(to_relation))))
 
+    @available.parse_list
     def list_relations_without_caching(self, schema_relation: BaseRelation) -> list[BaseRelation]:
-        lake = self._lake(schema_relation.database)
+        with self._translated():
+            there = metadata.relations_in(self._lake(schema_relation.database), str(schema_relation.schema))
         return [
             self.Relation.create(
                 database=schema_relation.database,
@@ -117,7 +131,7 @@ class DuckLakeAdapter(SQLAdapter):
                 identifier=found.name,
                 type=RelationType.View if found.is_view else RelationType.Table,
             )
-            for found in metadata.relations_in(lake, str(schema_relation.schema))
+            for found in there
         ]
 
     @available.parse_list
@@ -149,11 +163,12 @@ class DuckLakeAdapter(SQLAdapter):
         by_lake: dict[str, list[tuple[str, str | None]]] = {}
         for database, schema, identifier in wanted:
             by_lake.setdefault(database or self.config.credentials.database, []).append((schema, identifier))
-        rows = [
-            row
-            for database, names in by_lake.items()
-            for row in metadata.catalog_rows(self._lake(database), database, names)
-        ]
+        with self._translated():
+            rows = [
+                row
+                for database, names in by_lake.items()
+                for row in metadata.catalog_rows(self._lake(database), database, names)
+            ]
         texts = [name for name in metadata.CATALOG_COLUMNS if not name.startswith("stats:") and name != "column_index"]
         return table_from_rows(rows, metadata.CATALOG_COLUMNS, text_only_columns=texts)
 
@@ -174,13 +189,26 @@ class DuckLakeAdapter(SQLAdapter):
     @available.parse(lambda *a, **k: "")
     def table_clauses(self, model: Mapping[str, Any]) -> str:
         """The clauses of CREATE TABLE that a model's settings come to."""
+        if ((model.get("config") or {}).get("contract") or {}).get("enforced"):
+            # Their text is not used: they warn of each constraint that nobody enforces.
+            self.render_raw_columns_constraints(raw_columns=dict(model.get("columns") or {}))
+            self.render_raw_model_constraints(raw_constraints=list(model.get("constraints") or []))
         return ModelConfig.of(model).table_clauses()
+
+    @available.parse_none
+    def follow_docs(self, relation: BaseRelation, model: Mapping[str, Any]) -> None:
+        """Bring a table's comments to what the model's descriptions are, where `persist_docs` keeps them."""
+        settings = ModelConfig.of(model)
+        comments = {fold(column.name): column.comment for column in settings.columns if column.comment}
+        if settings.comment or comments:
+            with self._session() as session:
+                follow_comments(session, _name(relation), settings.comment, comments)
 
     @available.parse(lambda *a, **k: "")
     def view_clauses(self, model: Mapping[str, Any]) -> str:
         return ModelConfig.of(model).view_clauses()
 
-    @available
+    @available.parse(lambda *a, **k: "")
     def prepare_spark(self) -> str:
         """Make what lets Spark start sooner on this machine; where it lies."""
         with self._translated():
@@ -211,10 +239,25 @@ class DuckLakeAdapter(SQLAdapter):
             run_create_view(session, CreateView(_name(relation), sql, replace=True, temporary=True, kept=True))
 
     @available.parse(lambda *a, **k: [])
-    def shared_columns(self, batch: BaseRelation, target: BaseRelation) -> list[str]:
-        """The columns that both have, as the target spells them and in its order."""
+    def shared_columns(self, batch: BaseRelation, target: BaseRelation, mode: str) -> list[str]:
+        """The columns that both have, as the target spells them and in its order. A column that the batch lacks is an
+        error with `on_schema_change: ignore`, as dbt documents it."""
         given = {fold(column.name) for column in self.get_columns_in_relation(batch)}
-        return [column.name for column in self.get_columns_in_relation(target) if fold(column.name) in given]
+        there = [column.name for column in self.get_columns_in_relation(target)]
+        missing = [name for name in there if fold(name) not in given]
+        if missing and mode == "ignore":
+            raise DbtRuntimeError(
+                f"{target} has the column {missing[0]}, which the model does not give any more. Give it, set "
+                "`on_schema_change` to append_new_columns or sync_all_columns, or rebuild it with --full-refresh."
+            )
+        return [name for name in there if fold(name) in given]
+
+    @available.parse(lambda *a, **k: (False, []))
+    def columns_to_check(self, target: BaseRelation, given: Sequence[str]) -> tuple[bool, list[str]]:
+        """Whether a query has columns that a snapshot's table lacks, and those that both have."""
+        there = {fold(column.name): column.quoted for column in self.get_columns_in_relation(target)}
+        shared = [there[fold(name)] for name in given if fold(name) in there]
+        return len(shared) < len(given), shared
 
     @available.parse(lambda *a, **k: [])
     def snapshot_columns(self, staging: BaseRelation, unique_key: str | Sequence[str]) -> list[DuckLakeColumn]:
@@ -227,6 +270,11 @@ class DuckLakeAdapter(SQLAdapter):
     def missing_columns(self, columns: Sequence[DuckLakeColumn], target: BaseRelation) -> list[DuckLakeColumn]:
         there = {fold(column.name) for column in self.get_columns_in_relation(target)}
         return [column for column in columns if fold(column.name) not in there]
+
+    @available.parse(lambda *a, **k: {})
+    def compared_columns(self, batch: BaseRelation, target: BaseRelation) -> dict[str, Any]:
+        """What dbt's `check_for_schema_changes` answers; names are compared as a lake does, without case."""
+        return compared(self.get_columns_in_relation(batch), self.get_columns_in_relation(target))
 
     @available.parse(lambda *a, **k: SchemaChanges())
     def schema_changes(self, mode: str, target: BaseRelation, found: Mapping[str, Any]) -> SchemaChanges:
@@ -279,7 +327,8 @@ class DuckLakeAdapter(SQLAdapter):
     @available.parse(lambda *a, **k: 0)
     def snapshot_id(self, database: str | None = None) -> int:
         """The newest snapshot of a lake; of the target's own where none is named."""
-        return int(self._lake(database).snapshot().id)
+        with self._translated():
+            return int(self._lake(database).snapshot().id)
 
     # Types of a seed's columns.
 

@@ -83,6 +83,11 @@ class IncrementalConfig:
                 f"Model {self.name} has the `incremental_strategy` delete+insert and no `unique_key`. Say by which "
                 "columns rows are replaced."
             )
+        if self.null_safe_keys:
+            raise DbtRuntimeError(
+                f"Model {self.name} has `null_safe_keys` with the `incremental_strategy` delete+insert, where NULL "
+                "keys are never equal. Use merge, or give NULL keys a value."
+            )
         names, keys = ", ".join(map(quoted, columns)), ", ".join(map(quoted, self.unique_key))
         where = f" WHERE {' AND '.join(f'({text})' for text in self.predicates)}" if self.predicates else ""
         into = f"{target} AS {quoted(self.target_alias)}"
@@ -159,7 +164,9 @@ def _replaced_time(model: Mapping[str, Any]) -> str:
             f"Model {model.get('name')} has the `incremental_strategy` microbatch and no batch. It needs `event_time`, "
             "`batch_size` and `begin`."
         )
-    return f" REPLACE WHERE {time} >= '{start}' AND {time} < '{end}'"
+    predicates = _names(config, "incremental_predicates") or _names(config, "predicates")
+    more = "".join(f" AND ({text})" for text in predicates)
+    return f" REPLACE WHERE {time} >= '{start}' AND {time} < '{end}'{more}"
 
 
 def _names(config: Mapping[str, Any], setting: str) -> tuple[str, ...]:

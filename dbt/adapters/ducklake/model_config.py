@@ -52,7 +52,9 @@ class ModelConfig:
         return cls(
             columns=_columns(model, config, docs),
             comment=_text(model.get("description")) if docs.get("relation") else None,
-            partitioned_by=_keys(config, "partitioned_by", read_partitioning),
+            # dbt-spark's and dbt-databricks' word, too.
+            partitioned_by=_keys(config, "partitioned_by", read_partitioning)
+            or _keys(config, "partition_by", read_partitioning),
             sorted_by=_keys(config, "sorted_by", read_sorting),
             options=_options(config),
         )
@@ -78,12 +80,24 @@ class ModelConfig:
         return f"COMMENT {string_literal(self.comment)}" if self.comment else ""
 
 
+# Settings of other adapters that would say something here that is not so; with what says it.
+_OTHERS = {
+    "location_root": "A table lies below its lake's data path: leave it out.",
+    "clustered_by": "Use `partitioned_by` with bucket(N, column), or `sorted_by`.",
+    "buckets": "Use `partitioned_by` with bucket(N, column).",
+    "liquid_clustered_by": "Use `partitioned_by` or `sorted_by`.",
+    "tblproperties": "DuckLake's options are given by `table_options`.",
+    "options": "DuckLake's options are given by `table_options`.",
+}
+
+
 def _refuse_other_formats(config: Mapping[str, Any]) -> None:
     kind = config.get("file_format")
     if kind and fold(str(kind)) != "ducklake":
         raise DbtRuntimeError(f"`file_format` is {kind}. Tables of a lake are DuckLake tables: leave it out.")
-    if config.get("location_root"):
-        raise DbtRuntimeError("`location_root` is set. A table lies below its lake's data path: leave it out.")
+    for setting, remedy in _OTHERS.items():
+        if config.get(setting):
+            raise DbtRuntimeError(f"`{setting}` is set, which tables of a lake do not know. {remedy}")
 
 
 def _persisted(config: Mapping[str, Any]) -> Mapping[str, Any]:

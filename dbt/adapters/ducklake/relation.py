@@ -8,6 +8,7 @@ from typing import Any, Self
 from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.contracts.relation import HasQuoting, RelationConfig, RelationType
 
+from dbt.adapters.ducklake.lake import fold
 from dbt.adapters.ducklake.sources import files_of
 from dbt.adapters.ducklake.spark.schema import quoted
 
@@ -33,6 +34,10 @@ class DuckLakeRelation(BaseRelation):
         if getattr(relation_config, "resource_type", None) == "source":
             kwargs["files"] = files_of(relation_config)
         return super().create_from(quoting, relation_config, **kwargs)
+
+    def _is_exactish_match(self, field: Any, value: str) -> bool:
+        """A lake compares names without case, so there is no other relation that could be meant."""
+        return fold(self.path.get_part(field) or "") == fold(value)
 
     def render(self) -> str:
         return self.files or super().render()

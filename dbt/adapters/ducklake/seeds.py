@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dbt_common.clients.agate_helper import Integer
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.ducklake.lake import Column, ColumnType, fold
+from dbt.adapters.ducklake.lake import Column, fold, type_from_text
 from dbt.adapters.ducklake.model_config import ModelConfig
 from dbt.adapters.ducklake.spark.local_rows import dataframe_of
 from dbt.adapters.ducklake.spark.schema import quoted, string_literal
@@ -79,7 +79,7 @@ def _declared(rows: agate.Table, column_types: Mapping[str, str], settings: Mode
 
 
 def _column(rows: agate.Table, place: int) -> Column:
-    return Column(rows.column_names[place], ColumnType(type_of(rows, place)))
+    return Column(rows.column_names[place], type_from_text(type_of(rows, place)))
 
 
 def type_of(rows: agate.Table, place: int) -> str:
@@ -87,10 +87,11 @@ def type_of(rows: agate.Table, place: int) -> str:
     import agate
 
     kind = rows.column_types[place]
-    if isinstance(kind, Integer):
-        return "int64"
     if isinstance(kind, agate.Number):
-        return "float64" if rows.aggregate(agate.MaxPrecision(place)) else "int64"
+        if not isinstance(kind, Integer) and rows.aggregate(agate.MaxPrecision(place)):
+            return "float64"
+        greatest = max((abs(cell) for cell in rows.columns[place].values_without_nulls()), default=0)
+        return "int64" if greatest < 2**63 else "decimal(38,0)"
     if isinstance(kind, agate.Boolean):
         return "boolean"
     if isinstance(kind, agate.DateTime):
@@ -107,6 +108,8 @@ def _value(column: Column, cell: Any) -> Any:
         return str(cell)
     if name == "int64":
         return int(cell)
+    if name == "decimal":
+        return Decimal(int(cell))
     if name == "float64":
         return float(cell) if isinstance(cell, Decimal | int) else cell
     if name == "date":

@@ -101,7 +101,11 @@ def _cast(value: Expression, given: T.DataType, wanted: T.DataType, column: Colu
         F.concat(F.lit(f"Column {column.name} of {table} has type {column.type}, and the value "), value.cast("string"),
                  F.lit(" does not fit it"))
     )  # fmt: skip
-    return F.when(value.isNotNull() & tried.isNull(), lost.cast(wanted)).otherwise(tried)
+    is_lost = tried.isNull()
+    if isinstance(wanted, T.IntegralType) and isinstance(given, T.FractionalType):
+        # A cast would cut off what stands behind the point.
+        is_lost = is_lost | (tried.cast(given) != value)
+    return F.when(value.isNotNull() & is_lost, lost.cast(wanted)).otherwise(tried)
 
 
 def _other_type(given: T.DataType, wanted: T.DataType, column: Column, table: Table) -> WriteRefused:

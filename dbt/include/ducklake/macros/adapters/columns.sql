@@ -26,6 +26,10 @@
   {%- endcall -%}
 {%- endmacro %}
 
+{% macro ducklake__check_for_schema_changes(source_relation, target_relation) -%}
+  {{ return(adapter.compared_columns(source_relation, target_relation)) }}
+{%- endmacro %}
+
 {% macro ducklake__sync_column_schemas(on_schema_change, target_relation, schema_changes_dict) -%}
   {%- set changes = adapter.schema_changes(on_schema_change, target_relation, schema_changes_dict) -%}
   {%- do alter_relation_add_remove_columns(target_relation, changes.added, changes.removed) -%}

@@ -4,6 +4,7 @@
   {%- set language = model['language'] -%}
   {%- set strategy_macro = adapter.get_incremental_strategy_macro(context, config.get('incremental_strategy') or 'default') -%}
 
+  {%- do apply_grants(target_relation, config.get('grants'), should_revoke=false) -%}
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
@@ -24,9 +25,9 @@
         'incremental_predicates': config.get('incremental_predicates') or config.get('predicates')
       }) }}
     {%- endcall -%}
+    {%- do ducklake__follow_docs(target_relation) -%}
   {%- endif -%}
 
-  {% do apply_grants(target_relation, config.get('grants'), should_revoke=false) %}
   {{ run_hooks(post_hooks, inside_transaction=True) }}
   {{ run_hooks(post_hooks, inside_transaction=False) }}
 

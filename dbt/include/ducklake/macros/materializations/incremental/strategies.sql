@@ -24,5 +24,13 @@
 
 {% macro ducklake__incremental_statement(strategy, arg_dict) -%}
   {%- set target, batch = arg_dict['target_relation'], arg_dict['temp_relation'] -%}
-  {{ adapter.incremental_statement(strategy, model, target, batch, adapter.shared_columns(batch, target)) }}
+  {%- set mode = incremental_validate_on_schema_change(config.get('on_schema_change'), default='ignore') -%}
+  {{ adapter.incremental_statement(strategy, model, target, batch, adapter.shared_columns(batch, target, mode)) }}
+{%- endmacro %}
+
+{#- dbt-spark has another macro of this name; strategies of users call dbt's. -#}
+{% macro get_insert_into_sql(target_relation, temp_relation, dest_columns) -%}
+  {%- set names = get_quoted_csv(dest_columns | map(attribute='name')) -%}
+  insert into {{ target_relation }} ({{ names }})
+  select {{ names }} from {{ temp_relation }}
 {%- endmacro %}

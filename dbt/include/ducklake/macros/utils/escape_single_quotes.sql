@@ -1,0 +1,3 @@
+{% macro ducklake__escape_single_quotes(expression) -%}
+{{ expression | replace("\\", "\\\\") | replace("'", "\\'") }}
+{%- endmacro %}

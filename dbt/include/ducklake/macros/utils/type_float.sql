@@ -1,0 +1,3 @@
+{% macro ducklake__type_float() -%}
+  double
+{%- endmacro %}
