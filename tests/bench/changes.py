@@ -111,7 +111,7 @@ def sides(folder: Path) -> dict[str, Side]:
     # Both sides may use as much memory.
     settings = {"extension_directory": str(folder / "extensions"), "memory_limit": "8GB", "threads": 2}
     own: dict[str, Any] = {"path": f"ducklake:{folder}/theirs.ducklake", "database": "theirs"}
-    own |= {"settings": settings, "extensions": ["ducklake"]}
+    own |= {"config_options": settings, "extensions": ["ducklake"]}
     theirs = Side(folder, "duckdb", own, folder / "theirs.ducklake", "read_parquet('{}')")
     derby = f"jdbc:derby:;databaseName={folder}/metastore;create=true"
     warehouse = {"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.master": "local[2]"}
@@ -145,8 +145,7 @@ def write_models(side: Side, folder: Path, lineitem: Path) -> None:
     head = f"{{{{ config(materialized='incremental', {settings}) }}}} "
     side.write("models/base.sql", f"{head}{{% if is_incremental() %}}{later}{{% else %}}{all_rows}{{% endif %}}")
     delete = "'delete from ' ~ target.database ~ '.main.base where l_orderkey % 100 = 7'"
-    commit = "{% if target.type == 'duckdb' %}{% do adapter.commit_if_has_connection() %}{% endif %}"
-    side.write("macros/remove.sql", f"{{% macro remove() %}}{{% do run_query({delete}) %}}{commit}{{% endmacro %}}")
+    side.write("macros/remove.sql", f"{{% macro remove() %}}{{% do run_query({delete}) %}}{{% endmacro %}}")
 
 
 def against_dbt(folder: Path, lineitem: Path, rounds: int) -> None:

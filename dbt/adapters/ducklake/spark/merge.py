@@ -6,6 +6,7 @@ The changed rows are computed once and kept while they are counted, removed and 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -57,12 +58,15 @@ def change_rows(
     clauses: Sequence[Clause],
     settings: WriteSettings,
     sort_by: Sequence[Expression] = (),
+    is_kept: bool = False,
 ) -> Changed:
-    """Write what the clauses make of the rows of `changes`, which has CLAUSE, the places and the clauses' values.
+    """Write what the clauses make of the rows of `changes`, which has CLAUSE, the places and the clauses' values, and
+    may be `kept` already.
 
     MatchedTwice where two rows of a source change one of the table. After any error no file is left.
     """
-    with kept(changes.where(F.col(CLAUSE).isNotNull())) as rows:
+    changed = changes.where(F.col(CLAUSE).isNotNull())
+    with nullcontext(changed) if is_kept else kept(changed) as rows:
         counted = _counted(rows)
         _refuse_twice(table, rows, clauses, counted)
         by_kind = {

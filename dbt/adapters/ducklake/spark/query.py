@@ -62,6 +62,21 @@ def marked(rows: Rows, name: str) -> Rows:
     return rows.withColumn(name, F.lit(True))
 
 
+def numbered(rows: Rows, name: str) -> Rows:
+    """The rows with a number of its own for each, which stays as long as the rows are kept."""
+    return rows.withColumn(name, F.monotonically_increasing_id())
+
+
+def in_none(rows: Rows, others: Rows, number: str) -> Rows:
+    """The rows whose number no other row has."""
+    return rows.join(others.select(number), number, "left_anti").select(*map(quoted, rows.columns))
+
+
+def together(some: Rows, others: Rows) -> Rows:
+    """All rows of both; a column that one of them lacks is NULL in its rows."""
+    return some.unionByName(others, allowMissingColumns=True)
+
+
 def setting(spark: Spark, key: str, default: str) -> str:
     return spark.conf.get(key, default) or default
 

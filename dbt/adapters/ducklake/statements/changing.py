@@ -186,6 +186,8 @@ class Planned:
     placed: Placed
     changes: SparkRows
     settings: WriteSettings
+    # Whether computing the changes twice costs nothing.
+    is_kept: bool = False
 
 
 class Change:
@@ -219,6 +221,6 @@ class Change:
                 # A row that is new here must not have come meanwhile from elsewhere too.
                 work.transaction.look_in(self.table)
             done = work.change_rows(
-                spark, planned.changes, planned.clauses, planned.placed, self.table, planned.settings
+                spark, planned.changes, planned.clauses, planned.placed, self.table, planned.settings, planned.is_kept
             )  # fmt: skip
         return changed_rows(self.code, done, work.snapshot)

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from dbt.adapters.ducklake.lake import Table, fold
 from dbt.adapters.ducklake.spark.kept import kept
-from dbt.adapters.ducklake.spark.merge import CLAUSE, Clause
+from dbt.adapters.ducklake.spark.merge import CLAUSE, NAMED, Clause
 from dbt.adapters.ducklake.spark.query import Rows as SparkRows
-from dbt.adapters.ducklake.spark.query import marked, query_columns, run_query, show_as
-from dbt.adapters.ducklake.spark.scan import FILE
+from dbt.adapters.ducklake.spark.query import (
+    Spark,
+    in_none,
+    marked,
+    numbered,
+    query_columns,
+    run_query,
+    show_as,
+    together,
+)
+from dbt.adapters.ducklake.spark.scan import FILE, POSITION, ROW_ID
 from dbt.adapters.ducklake.spark.schema import string_literal
 from dbt.adapters.ducklake.statements.again import again_where_others_were_faster
 from dbt.adapters.ducklake.statements.changing import (
     TARGET_VIEW,
     Assignment,
     Change,
+    Planned,
     Rows,
     Target,
     assigned_values,
@@ -35,7 +46,8 @@ from dbt.adapters.ducklake.statements.resolve import bound, reading
 from dbt.adapters.ducklake.statements.session import LakeSession
 
 MATCHED, NOT_MATCHED, NOT_MATCHED_BY_SOURCE = "MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE"
-_VIEW, _MATCHED = "_ducklake_source", "_ducklake_matched"
+# Views of the source and of its rows that match none, and columns that tell whether and which row of it one is.
+_VIEW, _NEW, _MATCHED, _ROW = "_ducklake_source", "_ducklake_new", "_ducklake_matched", "_ducklake_source_row"
 
 
 @dataclass(frozen=True)
@@ -164,114 +176,149 @@ def run_merge(session: LakeSession, statement: Merge) -> Outcome:
 
 def _run(session: LakeSession, statement: Merge) -> Outcome:
     target = statement.target
-    with session.spark.job(f"MERGE INTO {target.name}") as spark:
+    with session.spark.job(f"MERGE INTO {target.name}") as spark, ExitStack() as stack:
         with reading(session) as found:
             change = Change(session, found, target, "MERGE")
             given = run_query(spark, bound(found, spark, f"SELECT * FROM {statement.source.text}"))
-        with kept(marked(given, _MATCHED)) as source:
-            show_as(source, _VIEW)
-            keys = equalities(statement.condition, target, statement.source.alias, change.table, given.columns)
-            rows = _rows(statement, change.table, given, keys)
-            where = () if statement.has(NOT_MATCHED_BY_SOURCE) else files_with_keys(spark, source, keys)
-            planned = change.plan(spark, rows, where)
-            for of_one_side in _alone(statement, change.table, given.columns):
-                # Beside the other side, whose columns are NULL there, a name of it would pass.
-                query_columns(spark, bound(found, spark, *of_one_side))
-            return change.commit(spark, planned)
+        source = stack.enter_context(kept(numbered(marked(given, _MATCHED), _ROW)))
+        show_as(source, _VIEW)
+        merging = Merging(statement, change, spark, source, given.columns)
+        one_sided = statement.has(NOT_MATCHED_BY_SOURCE)
+        return change.commit(spark, merging.over_all_rows() if one_sided else merging.over_pairs(stack))
 
 
-def _sides(statement: Merge, table: Table, given: Sequence[str]) -> dict[str, Side]:
-    """The side that the rows of a clause are of, where they are of one."""
-    return {
-        NOT_MATCHED: Side(statement.source.alias, given),
-        NOT_MATCHED_BY_SOURCE: Side(statement.target.alias, [column.name for column in table.columns]),
-    }
+@dataclass(frozen=True)
+class Merging:
+    """One run of a merge. `given` are the source's own columns."""
 
+    statement: Merge
+    change: Change
+    spark: Spark
+    source: SparkRows
+    given: Sequence[str]
 
-def _alone(statement: Merge, table: Table, given: Sequence[str]) -> Iterator[tuple[str, dict[int, str]]]:
-    """For each side that has clauses of its own, their expressions as a query over nothing else."""
-    for rows, side in _sides(statement, table, given).items():
-        whens = [when for when in statement.whens if when.rows == rows]
-        texts = [when.condition for when in whens] + [
-            one.value for when in whens for one in when.assignments or () if one.value
-        ]
-        if shown := ", ".join(enclosed(side.own(text)) for text in texts if text):
-            head = f"SELECT {shown} FROM "
-            # The source's own text would be bound to nothing here: what it stands for has been made a view.
-            view = _VIEW if rows == NOT_MATCHED else TARGET_VIEW
-            yield f"{head}{quoted('_')} AS {quoted(side.alias)}", {len(head): view}
+    def over_all_rows(self) -> Planned:
+        """One outer join: rows of the table that no row of the source matches are changed too."""
+        statement = self.statement
+        self._check_sides()
+        cases = {rows: self._first(rows) for rows in (MATCHED, NOT_MATCHED, NOT_MATCHED_BY_SOURCE)}
+        clause = (
+            f"CASE WHEN {quoted(FILE)} IS NULL THEN {cases[NOT_MATCHED]} "
+            f"WHEN {quoted(_MATCHED)} IS NULL THEN {cases[NOT_MATCHED_BY_SOURCE]} ELSE {cases[MATCHED]} END"
+        )
+        join = "FULL OUTER JOIN " if statement.has(NOT_MATCHED) else "LEFT OUTER JOIN "
+        values = self._values(MATCHED) | self._values(NOT_MATCHED) | self._values(NOT_MATCHED_BY_SOURCE)
+        rows = Rows(self._clauses(), f"{join}{self._joined}", values, clause, self._name, {len(join): _VIEW})
+        return self.change.plan(self.spark, rows)
 
+    def over_pairs(self, stack: ExitStack) -> Planned:
+        """The pairs of rows that match, by an inner join, for which Spark can hand a small source to every task; and
+        of the source's rows those that are in no pair."""
+        keys = self._keys()
+        join = "INNER JOIN "
+        values = {_ROW: f"{quoted(self.statement.source.alias)}.{quoted(_ROW)}", **self._values(MATCHED)}
+        behind = f"{join}{self._joined}"
+        pairs = Rows(self._clauses(), behind, values, self._first(MATCHED), self._name, {len(join): _VIEW})
+        planned = self.change.plan(self.spark, pairs, files_with_keys(self.spark, self.source, keys))
+        if not self.statement.has(NOT_MATCHED):
+            return planned
+        matched = stack.enter_context(kept(planned.changes))
+        show_as(in_none(self.source, matched, _ROW), _NEW)
+        places = ", ".join(f"CAST(NULL AS BIGINT) AS {quoted(name)}" for name in (FILE, POSITION, ROW_ID))
+        shown = "".join(f", {value} AS {quoted(name)}" for name, value in self._values(NOT_MATCHED).items())
+        head = f"SELECT {places}, {self._first(NOT_MATCHED)} AS {quoted(CLAUSE)}, '' AS {quoted(NAMED)}{shown} FROM "
+        sql = f"{head}{quoted('_')} AS {quoted(self.statement.source.alias)}"
+        new = run_query(self.spark, bound(self.change.found, self.spark, sql, {len(head): _NEW}))
+        changes = together(matched, stack.enter_context(kept(new)))
+        return replace(planned, changes=changes, is_kept=True)
 
-def _rows(statement: Merge, table: Table, source: SparkRows, keys: Sequence[Equality]) -> Rows:
-    clauses, values = [], {}
-    sides = _sides(statement, table, source.columns)
-    for number, when in enumerate(statement.whens):
-        names = []
-        if when.kind != "delete":
-            for place, text in enumerate(_values(statement, when, table, source.columns, sides)):
-                name = f"_ducklake_{number}_{place}"
-                values[name] = f"CASE WHEN {quoted(CLAUSE)} = {number} THEN {text} END"
-                names.append(name)
-        clauses.append(Clause(when.kind, tuple(names)))
-    named = ", ', ', ".join(_named(statement.target, key.column.name) for key in keys)
-    join = f"{_join(statement)} JOIN "
-    behind = f"{join}{statement.source.in_from} ON {enclosed(statement.condition)}"
-    return Rows(
-        tuple(clauses), behind, values, _clause_case(statement, sides), f"concat({named})" if named else "'?'",
-        {len(join): _VIEW},
-    )  # fmt: skip
+    def _check_sides(self) -> None:
+        """The expressions of clauses of one side, over nothing else: beside the other side, whose columns are NULL
+        there, a name of it would pass."""
+        for rows, view in ((NOT_MATCHED, _VIEW), (NOT_MATCHED_BY_SOURCE, TARGET_VIEW)):
+            whens = [when for when in self.statement.whens if when.rows == rows]
+            values = [one.value for when in whens for one in when.assignments or ()]
+            texts = [text for text in (*(when.condition for when in whens), *values) if text]
+            if texts:
+                show_as(self.change.placed(self.spark).rows, TARGET_VIEW)
+                side = self._side(rows)
+                head = f"SELECT {', '.join(enclosed(side.own(text)) for text in texts)} FROM "
+                sql = f"{head}{quoted('_')} AS {quoted(side.alias)}"
+                query_columns(self.spark, bound(self.change.found, self.spark, sql, {len(head): view}))
 
+    def _keys(self) -> list[Equality]:
+        statement = self.statement
+        return equalities(
+            statement.condition, statement.target, statement.source.alias, self.change.table, self.given
+        )  # fmt: skip
 
-def _named(target: Target, column: str) -> str:
-    return f"{string_literal(f'{column} = ')}, coalesce(CAST({target.column(column)} AS STRING), 'NULL')"
+    @property
+    def _joined(self) -> str:
+        return f"{self.statement.source.in_from} ON {enclosed(self.statement.condition)}"
 
+    @property
+    def _name(self) -> str:
+        """What names a row of the table in an error."""
+        named = ", ', ', ".join(_named(self.statement.target, key.column.name) for key in self._keys())
+        return f"concat({named})" if named else "'?'"
 
-def _join(statement: Merge) -> str:
-    keeps_target, keeps_source = statement.has(NOT_MATCHED_BY_SOURCE), statement.has(NOT_MATCHED)
-    if keeps_target:
-        return "FULL OUTER" if keeps_source else "LEFT OUTER"
-    return "RIGHT OUTER" if keeps_source else "INNER"
+    def _side(self, rows: str) -> Side:
+        if rows == NOT_MATCHED:
+            return Side(self.statement.source.alias, self.given)
+        return Side(self.statement.target.alias, [column.name for column in self.change.table.columns])
 
+    def _meant(self, rows: str, text: str) -> str:
+        """The text as it is meant where rows of one side alone are: a plain name is that side's column."""
+        return text if rows == MATCHED else self._side(rows).own(text)
 
-def _clause_case(statement: Merge, sides: Mapping[str, Side]) -> str:
-    """The number of the first clause that a row satisfies, NULL where there is none."""
-
-    def first(rows: str) -> str:
-        of_rows = [(number, when.condition) for number, when in enumerate(statement.whens) if when.rows == rows]
+    def _first(self, rows: str) -> str:
+        """The number of the first clause that a row satisfies, NULL where there is none."""
+        of_rows = [(number, when.condition) for number, when in enumerate(self.statement.whens) if when.rows == rows]
         cases = [
-            f"WHEN {enclosed(_of_side(sides, rows, condition)) if condition else 'TRUE'} THEN {number}"
+            f"WHEN {enclosed(self._meant(rows, condition)) if condition else 'TRUE'} THEN {number}"
             for number, condition in of_rows
         ]
         return f"CASE {' '.join(cases)} END" if cases else "CAST(NULL AS INT)"
 
-    return (
-        f"CASE WHEN {quoted(FILE)} IS NULL THEN {first(NOT_MATCHED)} "
-        f"WHEN {quoted(_MATCHED)} IS NULL THEN {first(NOT_MATCHED_BY_SOURCE)} ELSE {first(MATCHED)} END"
-    )
+    def _clauses(self) -> tuple[Clause, ...]:
+        names = [_value_name(place) for place in range(len(self.change.table.columns))]
+        return tuple(
+            Clause(when.kind, () if when.kind == "delete" else tuple(f"{name}_{number}" for name in names))
+            for number, when in enumerate(self.statement.whens)
+        )
 
+    def _values(self, rows: str) -> dict[str, str]:
+        """The new values of every column in every clause for such rows, by the names that `_clauses` gives them."""
+        return {
+            f"{_value_name(place)}_{number}": f"CASE WHEN {quoted(CLAUSE)} = {number} THEN {text} END"
+            for number, when in enumerate(self.statement.whens)
+            if when.rows == rows and when.kind != "delete"
+            for place, text in enumerate(self._new_row(when))
+        }
 
-def _of_side(sides: Mapping[str, Side], rows: str, text: str) -> str:
-    """The text as it is meant where rows of one side alone are: a plain name is that side's column."""
-    return sides[rows].own(text) if rows in sides else text
-
-
-def _values(
-    statement: Merge, when: When, table: Table, given: Sequence[str], sides: Mapping[str, Side]
-) -> Iterator[str]:
-    """The expression of each of the table's columns, in their order."""
-    target, asked = statement.target, f"merge into {statement.target.name}"
-    if when.assignments is None:
-        set_ = _all_of_source(statement, table, given, asked)
-    else:
-        own = [
-            replace(one, value=_of_side(sides, when.rows, one.value) if one.value else None) for one in when.assignments
-        ]
-        set_ = assigned_values(table, target, own, asked)
-    for place, column in enumerate(table.columns):
-        if place in set_:
-            yield set_[place]
+    def _new_row(self, when: When) -> Iterator[str]:
+        """The expression of each of the table's columns, in their order."""
+        target, table, asked = self.statement.target, self.change.table, f"merge into {self.statement.target.name}"
+        if when.assignments is None:
+            set_ = _all_of_source(self.statement, table, self.given, asked)
         else:
-            yield target.column(column.name) if when.kind == "update" else default_of(column)
+            own = [
+                replace(one, value=self._meant(when.rows, one.value) if one.value else None) for one in when.assignments
+            ]
+            set_ = assigned_values(table, target, own, asked)
+        for place, column in enumerate(table.columns):
+            if place in set_:
+                yield set_[place]
+            else:
+                yield target.column(column.name) if when.kind == "update" else default_of(column)
+
+
+def _value_name(place: int) -> str:
+    return f"_ducklake_{place}"
+
+
+def _named(target: Target, column: str) -> str:
+    return f"{string_literal(f'{column} = ')}, coalesce(CAST({target.column(column)} AS STRING), 'NULL')"
 
 
 def _all_of_source(statement: Merge, table: Table, given: Sequence[str], asked: str) -> dict[int, str]:
