@@ -56,7 +56,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.mark.slow
 def test_statements_and_queries_run_through_connect(server: str, tmp_path: Path) -> None:
-    suites = [str(Path(__file__).with_name(name)) for name in ("test_statements.py", "test_sql_fidelity.py")]
+    names = ("test_statements.py", "test_changes.py", "test_sql_fidelity.py")
+    suites = [str(Path(__file__).with_name(name)) for name in names]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--basetemp={tmp_path}/pytest", *suites],
         env={**os.environ, "DBT_DUCKLAKE_TEST_REMOTE": server}, capture_output=True, text=True, check=False,

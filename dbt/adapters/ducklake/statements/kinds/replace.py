@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dbt.adapters.ducklake.lake import Table, fold
+from collections.abc import Sequence
+
+from dbt.adapters.ducklake.lake import Column, Predicate, Table, fold
 from dbt.adapters.ducklake.spark.kept import kept
 from dbt.adapters.ducklake.spark.partition import rows_in_partitions_of
 from dbt.adapters.ducklake.spark.query import Rows as SparkRows
@@ -17,6 +19,7 @@ from dbt.adapters.ducklake.statements.changing import (
     of_one_clause,
 )
 from dbt.adapters.ducklake.statements.clauses import read_partitioning
+from dbt.adapters.ducklake.statements.conditions import Equality, files_with_keys
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.kinds.describe import type_text
 from dbt.adapters.ducklake.statements.kinds.insert import Insert, Replaced, check_known, for_table, refused, run_insert
@@ -64,11 +67,18 @@ def _remove(statement: Insert, change: Change, spark: Spark, work: Writing, batc
     replaced, table = statement.replaced, change.table
     assert replaced is not None
     if _by_partitions(statement, replaced, table, spark):
-        placed = change.placed(spark)
+        columns, fields = table.by_id(), table.partitioning.fields if table.partitioning else ()
+        # Of a part of time, other values than the batch's lie in the same partition.
+        keys = [columns[field.column_id] for field in fields if field.transform == "identity"]
+        placed = change.placed(spark, _files_with(spark, batch, keys, is_null_safe=True))
         return work.remove_rows(spark, rows_in_partitions_of(placed.rows, batch, table), placed, table)
     if replaced in (Replaced(), Replaced(condition="TRUE")):
         return work.remove_all(table)
-    planned = change.plan(spark, _rows_to_go(statement, replaced, table))
+    check_known(statement, table, replaced.using)
+    keys = [_column(table, name) for name in replaced.using]
+    planned = change.plan(
+        spark, _rows_to_go(statement, replaced, table), _files_with(spark, batch, keys, is_null_safe=False)
+    )
     return work.remove_rows(spark, planned.changes, planned.placed, table)
 
 
@@ -103,23 +113,28 @@ def _check_partitions(statement: Insert, replaced: Replaced, table: Table) -> No
         )
 
 
-def _type_of(table: Table, column: str) -> str:
-    return type_text(next(one for one in table.columns if fold(one.name) == fold(column)))
+def _files_with(spark: Spark, batch: SparkRows, keys: Sequence[Column], is_null_safe: bool) -> tuple[Predicate, ...]:
+    """What must be true of the table's rows that have the same keys as any row of the batch."""
+    return files_with_keys(spark, batch, [Equality(key, key.name, is_null_safe) for key in keys])
+
+
+def _column(table: Table, name: str) -> Column:
+    return next(column for column in table.columns if fold(column.name) == fold(name))
 
 
 def _rows_to_go(statement: Insert, replaced: Replaced, table: Table) -> Rows:
     target = _target(statement)
     if replaced.partition:
         check_known(statement, table, [key.column for key in replaced.partition])
+        types = {key.column: type_text(_column(table, key.column)) for key in replaced.partition}
         pairs = (
-            f"{target.column(key.column)} <=> CAST({enclosed(key.value or 'NULL')} AS {_type_of(table, key.column)})"
+            f"{target.column(key.column)} <=> CAST({enclosed(key.value or 'NULL')} AS {types[key.column]})"
             for key in replaced.partition
         )
         return of_one_clause(target, table, "delete", f"WHERE {' AND '.join(pairs)}", {})
     and_where = f" AND {enclosed(replaced.condition)}" if replaced.condition is not None else ""
     if not replaced.using:
         return of_one_clause(target, table, "delete", f"WHERE TRUE{and_where}", {})
-    check_known(statement, table, replaced.using)
     equal = " AND ".join(f"{quoted(_BATCH)}.{quoted(name)} = {target.column(name)}" for name in replaced.using)
     before = "WHERE EXISTS (SELECT 1 FROM "
     rows = of_one_clause(target, table, "delete", f"{before}{quoted(_BATCH)} WHERE {equal}){and_where}", {})
