@@ -297,3 +297,15 @@ def test_a_lake_that_is_only_read_refuses_before_a_file_is_written(lake: Session
         for sql in ("update t set id = 2", "delete from t", "insert into t values (2)", "create table u as select 1 a"):
             with pytest.raises(ReadOnlyLake):
                 lake.run(sql)
+
+
+@pytest.mark.parametrize("sql", ["delete from t where id < 100", "truncate table t", "insert overwrite t select 9"])
+def test_rows_that_the_metadata_say_are_gone_go_once(lake: Session, sql: str) -> None:  # noqa: F811
+    lake.run("create table t as select cast(id as int) as id from range(0, 6, 1, 1)")
+    with Judge.of_this_process().attached(f"duckdb:{lake.folder}/lake.ducklake", data_inlining_row_limit=10) as judge:
+        judge.run("DELETE FROM lake.main.t WHERE id = 2")
+    lake.run("delete from t where id = 3", sql)
+    gone = "SELECT id FROM ducklake_table_deletions('lake', 'main', 't', 4, 4) ORDER BY id"
+    assert lake.judged(gone) == [(0,), (1,), (4,), (5,)]
+    left = [(9,)] if sql.startswith("insert") else []
+    assert lake.run("select * from t") == lake.judged("SELECT * FROM t") == left

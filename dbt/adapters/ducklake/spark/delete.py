@@ -101,9 +101,11 @@ def _inlined(placed: Placed, gone: DataFrame) -> tuple[InlinedRow, ...]:
 
 
 def _is_whole(placed: Placed, file: DataFile, count: int) -> bool:
-    """Whether with these all rows of a file are gone."""
+    """Whether with these all rows of a file are gone, so that it ends."""
+    if placed.of_table.inlined_deletes.get(file.id):
+        # DuckDB ends no such file: its change feed would tell those rows once more.
+        return False
     before = file.delete_file.delete_count if file.delete_file else 0
-    before += len(placed.of_table.inlined_deletes.get(file.id, ()))
     return count + before == file.record_count
 
 

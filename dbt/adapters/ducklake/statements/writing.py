@@ -74,7 +74,7 @@ class Writing:
         return removed.count
 
     def remove_all(self, table: Table) -> int:
-        """Record that all rows that a table has are gone; how many they are."""
+        """Record that all rows that a table has are gone; how many they are. Not for files that `can_end` refuses."""
         files = self.transaction.base.files(table)
         self.transaction.delete(table, [], [file.id for file in files.data_files])
         self.transaction.end_inlined(table, files.inlined_rows)
@@ -145,6 +145,12 @@ def table_named(transaction: Transaction, name: LakeName, asked: str, written: N
 def sorted_by(fields: Sequence[SortField]) -> list[tuple[str, bool, bool]]:
     """Sort keys as (Spark expression, descending, NULLs first)."""
     return [(spark_expression_of(field.expression), field.descending, field.nulls_first) for field in fields]
+
+
+def can_end(files: TableFiles) -> bool:
+    """Whether files may end as a whole: DuckDB's change feed would tell once more of rows whose deletion the metadata
+    tables hold."""
+    return not any(files.inlined_deletes.values())
 
 
 def row_count(files: TableFiles) -> int:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from dbt.adapters.ducklake.lake import Table, View, fold
 from dbt.adapters.ducklake.spark.query import forget
 from dbt.adapters.ducklake.statements.again import again_where_others_were_faster
+from dbt.adapters.ducklake.statements.changing import Target, changed
 from dbt.adapters.ducklake.statements.errors import NotAllowed
+from dbt.adapters.ducklake.statements.names import quoted
 from dbt.adapters.ducklake.statements.outcome import Outcome
 from dbt.adapters.ducklake.statements.reader import Name, Reader
 from dbt.adapters.ducklake.statements.session import LakeSession
-from dbt.adapters.ducklake.statements.writing import table_named, writing
+from dbt.adapters.ducklake.statements.writing import can_end, table_named, writing
 
 
 @dataclass(frozen=True)
@@ -80,11 +82,14 @@ def _truncate(session: LakeSession, statement: Truncate) -> Outcome:
     lake = session.lake(name.lake)
     with lake.reading() as base:
         table = table_named(lake.transaction(base), name, "truncate", statement.name)
-        base.files(table)
+        files = base.files(table)
+    if not can_end(files):
+        target = Target(statement.name, ".".join(map(quoted, statement.name.parts)), statement.name.parts[-1])
+        return changed(session, "TRUNCATE", target, "WHERE TRUE", "delete", lambda _: {})
     with writing(session, lake, base) as found:
         rows = found.remove_all(table)
-        changed = bool(found.transaction.changes)
-    return Outcome("TRUNCATE", rows_affected=rows, snapshot=found.snapshot if changed else None)
+        is_change = bool(found.transaction.changes)
+    return Outcome("TRUNCATE", rows_affected=rows, snapshot=found.snapshot if is_change else None)
 
 
 def _drop_schema(session: LakeSession, statement: Drop) -> Outcome:

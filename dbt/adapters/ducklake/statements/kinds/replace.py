@@ -28,7 +28,7 @@ from dbt.adapters.ducklake.statements.outcome import Outcome, written
 from dbt.adapters.ducklake.statements.reader import Reader
 from dbt.adapters.ducklake.statements.resolve import bound, reading
 from dbt.adapters.ducklake.statements.session import LakeSession
-from dbt.adapters.ducklake.statements.writing import Writing, writing
+from dbt.adapters.ducklake.statements.writing import Writing, can_end, writing
 
 _BATCH = "_ducklake_batch"
 _MODE = "spark.sql.sources.partitionOverwriteMode"
@@ -72,7 +72,7 @@ def _remove(statement: Insert, change: Change, spark: Spark, work: Writing, batc
         keys = [columns[field.column_id] for field in fields if field.transform == "identity"]
         placed = change.placed(spark, _files_with(spark, batch, keys, is_null_safe=True))
         return work.remove_rows(spark, rows_in_partitions_of(placed.rows, batch, table), placed, table)
-    if replaced in (Replaced(), Replaced(condition="TRUE")):
+    if replaced in (Replaced(), Replaced(condition="TRUE")) and can_end(change.base.files(table)):
         return work.remove_all(table)
     check_known(statement, table, replaced.using)
     keys = [_column(table, name) for name in replaced.using]
