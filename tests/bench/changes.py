@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +37,16 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--scale", type=float, default=1, help="TPC-H scale factor (default: 1)")
     arguments.add_argument("--rounds", type=int, default=3)
+    arguments.add_argument("--sides", nargs="+", default=["ducklake", "dbt-duckdb", "dbt-spark"], help="of dbt")
+    arguments.add_argument("--no-raw", action="store_true", help="leave raw Spark out")
     given = arguments.parse_args()
     with tempfile.TemporaryDirectory(prefix="dbt-ducklake-bench-") as name:
         folder = Path(name)
         lineitem = make_lineitem(folder, given.scale)
         make_batches(folder, lineitem)
-        against_dbt(folder, lineitem, given.rounds)
-        against_raw_spark(folder, lineitem, given.rounds)
+        against_dbt(folder, lineitem, given.rounds, given.sides)
+        if not given.no_raw:
+            against_raw_spark(folder, lineitem, given.rounds)
 
 
 def batch(folder: Path, share: int) -> Path:
@@ -148,8 +151,8 @@ def write_models(side: Side, folder: Path, lineitem: Path) -> None:
     side.write("macros/remove.sql", f"{{% macro remove() %}}{{% do run_query({delete}) %}}{{% endmacro %}}")
 
 
-def against_dbt(folder: Path, lineitem: Path, rounds: int) -> None:
-    found = sides(folder)
+def against_dbt(folder: Path, lineitem: Path, rounds: int, wanted: Sequence[str]) -> None:
+    found = {name: side for name, side in sides(folder).items() if name in wanted}
     for side in found.values():
         write_models(side, folder, lineitem)
         side.run("run", "--select", "base")
