@@ -35,7 +35,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with log.open("wb") as output:
         process = subprocess.Popen(
             [str(submit), "--class", SERVER, "--master", "local[2]", *options, "spark-internal"],
-            stdout=output, stderr=subprocess.STDOUT, env={**os.environ, "SPARK_NO_DAEMONIZE": "1"}, cwd=log.parent,
+            stdout=output, stderr=subprocess.STDOUT, cwd=log.parent,
+            # Rows of lists and maps that are updated are written by Python, with this package.
+            env={**os.environ, "SPARK_NO_DAEMONIZE": "1", "PYSPARK_PYTHON": sys.executable},
         )  # fmt: skip
     try:
         deadline = time.monotonic() + 60
