@@ -16,15 +16,15 @@ from dbt.adapters.ducklake.statements.session import LakeSession
 
 class _Turns:
     """One lock for each table. Threads that met at a table take turns from then on: all at once, they would meet again,
-    and each time compute their rows for nothing."""
+    and each time compute their rows for nothing. A statement may run as another, which takes the same turn again."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._of: WeakKeyDictionary[Lake, dict[str, threading.Lock]] = WeakKeyDictionary()
+        self._of: WeakKeyDictionary[Lake, dict[str, threading.RLock]] = WeakKeyDictionary()
 
-    def at(self, lake: Lake, table: str) -> threading.Lock:
+    def at(self, lake: Lake, table: str) -> threading.RLock:
         with self._lock:
-            return self._of.setdefault(lake, {}).setdefault(fold(table), threading.Lock())
+            return self._of.setdefault(lake, {}).setdefault(fold(table), threading.RLock())
 
 
 _turns = _Turns()
