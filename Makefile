@@ -6,7 +6,7 @@ CLASSES := $(VENV)/classes
 export PIP_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo java check test test-all bench bench-spark bench-changes format constraints clean
+.PHONY: help demo java check test test-all test-seeds bench bench-spark bench-changes format constraints clean
 
 help:  ## What there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -33,10 +33,13 @@ test: java $(CLASSES)  ## All tests but the slow ones, on DuckDB files, SQLite a
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow" --ignore tests/functional/adapter
 	$(BIN)/pytest $(SUITES)
 
-test-all: java $(CLASSES)  ## Every test, as CI runs them; dbt's suites on PostgreSQL too
+test-all: java $(CLASSES)  ## The slow tests too, as CI runs them, and dbt's suites on PostgreSQL
 	$(BIN)/pytest -n 2 --dist worksteal --ignore tests/functional/adapter
 	$(BIN)/pytest $(SUITES)
 	DBT_DUCKLAKE_TEST_LAKE=postgres $(BIN)/pytest $(SUITES)
+
+test-seeds: java $(CLASSES)  ## The tests of random lakes and of concurrent runs with all their seeds and rounds: hours
+	DBT_DUCKLAKE_TEST_SEEDS=all $(BIN)/pytest -n 2 --dist worksteal tests/interop tests/concurrency
 
 bench: $(READY)  ## The lake client and DuckDB's extension side by side
 	$(BIN)/python -m tests.bench

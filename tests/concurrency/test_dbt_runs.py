@@ -15,8 +15,9 @@ from tests.conftest import PlaceOf
 from tests.java import QUICK
 from tests.judge import Judge
 from tests.places import Place
+from tests.seeds import ALL
 
-PROCESSES, ROUNDS, KEYS = 4, 20, 10
+PROCESSES, ROUNDS, KEYS = 4, 20 if ALL else 8, 10
 MODELS = {
     # Appended to by all.
     "log": "{{ config(materialized='incremental') }} "

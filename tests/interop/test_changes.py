@@ -16,9 +16,10 @@ from dbt.adapters.ducklake.statements.run import run
 from dbt.adapters.ducklake.statements.session import LakeSession
 from tests.conftest import PlaceOf, spark_settings
 from tests.judge import Judge
-from tests.places import KINDS, Place
+from tests.places import Place
+from tests.seeds import by_turns
 
-FAST, SEEDS, STEPS = 3, 54, 24
+STEPS = 24
 COLUMNS = {
     "id": "INTEGER",
     "k": "VARCHAR",
@@ -248,19 +249,12 @@ def check_files(place: Place, session: LakeSession) -> None:
     assert lying <= registered, lying - registered
 
 
-def seeds() -> list[object]:
-    return [
-        pytest.param(KINDS[seed % len(KINDS)], seed, marks=[pytest.mark.slow] if seed >= FAST else [], id=str(seed))
-        for seed in range(SEEDS)
-    ]
-
-
 @pytest.fixture
 def spark_handle(tmp_path_factory: pytest.TempPathFactory) -> SparkHandle:
     return SparkHandle(spark_settings(tmp_path_factory))
 
 
-@pytest.mark.parametrize(("kind", "seed"), seeds())
+@pytest.mark.parametrize(("kind", "seed"), by_turns(3, 15, 54))
 def test_a_changed_lake_has_the_rows_of_a_copy(
     kind: str, seed: int, place_of: PlaceOf, spark_handle: SparkHandle
 ) -> None:

@@ -16,22 +16,13 @@ from tests.conftest import PlaceOf
 from tests.interop.generated import Generator
 from tests.interop.reader import deletions, insertions, rows_at
 from tests.judge import Judge
-from tests.places import KINDS, Place
+from tests.places import Place
+from tests.seeds import on_each_kind
 
-FAST, SEEDS = 8, 70
 STEPS = 22
 
 
-def seeds() -> list[object]:
-    """A few seeds for every kind of database, and many more that are slow together."""
-    return [
-        pytest.param(kind, seed, marks=[pytest.mark.slow] if seed >= FAST else [], id=f"{kind}-{seed}")
-        for seed in range(SEEDS)
-        for kind in KINDS
-    ]
-
-
-@pytest.mark.parametrize(("kind", "seed"), seeds())
+@pytest.mark.parametrize(("kind", "seed"), on_each_kind(8, 30, 70))
 def test_every_snapshot_reads_as_the_extension_reads_it(kind: str, seed: int, place_of: PlaceOf) -> None:
     place = place_of(kind)
     place.options = {"data_inlining_row_limit": (0, 3, 10, 100)[seed % 4]}

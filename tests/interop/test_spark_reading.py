@@ -15,22 +15,12 @@ from dbt.adapters.ducklake.spark.storage import Storage
 from tests.conftest import PlaceOf
 from tests.interop.generated import Generator
 from tests.interop.reader import deletions, insertions
-from tests.interop.test_reading import SEEDS, STEPS, Ours, Theirs, _differing
+from tests.interop.test_reading import STEPS, Ours, Theirs, _differing
 from tests.judge import Judge
-from tests.places import KINDS
-
-FAST = 2
+from tests.seeds import on_each_kind
 
 
-def seeds() -> list[object]:
-    return [
-        pytest.param(kind, seed, marks=[pytest.mark.slow] if seed >= FAST else [], id=f"{kind}-{seed}")
-        for seed in range(SEEDS)
-        for kind in KINDS
-    ]
-
-
-@pytest.mark.parametrize(("kind", "seed"), seeds())
+@pytest.mark.parametrize(("kind", "seed"), on_each_kind(1, 8, 70))
 def test_every_snapshot_reads_as_the_extension_reads_it(
     kind: str, seed: int, place_of: PlaceOf, spark: SparkSession
 ) -> None:

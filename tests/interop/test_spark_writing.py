@@ -23,9 +23,9 @@ from dbt.adapters.ducklake.spark.write import WriteSettings, write_rows
 from tests.conftest import PlaceOf
 from tests.interop.test_spark_reading import texts
 from tests.judge import Judge
-from tests.places import KINDS, Place
+from tests.places import Place
+from tests.seeds import by_turns
 
-FAST, ALL = 4, 40
 LEAVES: tuple[str, ...] = (
     "boolean",
     "int8",
@@ -132,16 +132,7 @@ def read(place: Place, spark: SparkSession, table: Table) -> DataFrame:
         return scan(spark, Storage(lake.data_path, {}), table, snapshot.files(table), snapshot.id)
 
 
-def seeds() -> list[object]:
-    return [
-        pytest.param(
-            KINDS[seed % 3], seed, marks=[pytest.mark.slow] if seed >= FAST else [], id=f"{KINDS[seed % 3]}-{seed}"
-        )
-        for seed in range(ALL)
-    ]
-
-
-@pytest.mark.parametrize(("kind", "seed"), seeds())
+@pytest.mark.parametrize(("kind", "seed"), by_turns(4, 20, 40))
 def test_the_extension_reads_what_spark_wrote(kind: str, seed: int, place_of: PlaceOf, spark: SparkSession) -> None:
     place, made = place_of(kind), Rows(seed)
     columns = made.columns()
