@@ -44,9 +44,9 @@ SPECIAL = {
 class Generator:
     """Runs random statements on an attached lake. What the extension refuses is passed over."""
 
-    def __init__(self, seed: int, judge: Judge, kind: str) -> None:
+    def __init__(self, seed: int, judge: Judge, kind: str, without: tuple[str, ...] = ()) -> None:
         self.random = random.Random(seed)
-        self.judge, self.kind = judge, kind
+        self.judge, self.kind, self.without = judge, kind, without
         self.ran: list[str] = []
         self.tables: dict[str, list[tuple[str, str]]] = {}
         self._names = iter(range(10_000))
@@ -56,7 +56,8 @@ class Generator:
         self._create_table()
         for _ in range(steps):
             step = self.random.choices([step for step, _ in STEPS], weights=[weight for _, weight in STEPS])[0]
-            step(self)
+            if step.__name__ not in self.without:
+                step(self)
 
     def _try(self, *statements: str) -> bool:
         """All of the statements as one transaction."""

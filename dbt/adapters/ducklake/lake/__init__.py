@@ -22,15 +22,33 @@ from dbt.adapters.ducklake.lake.errors import (
     NotFound,
 )
 from dbt.adapters.ducklake.lake.lake import Lake, connect
+from dbt.adapters.ducklake.lake.maintenance.expiry import Expired
+from dbt.adapters.ducklake.lake.maintenance.health import LakeHealth, TableHealth
+from dbt.adapters.ducklake.lake.maintenance.maintenance import KnownFiles, Maintenance, ScheduledFile
+from dbt.adapters.ducklake.lake.maintenance.planning import (
+    DEFAULT_TARGET_SIZE,
+    Bounds,
+    MergeGroup,
+    deleted_rows,
+    files_to_rewrite,
+    merge_groups,
+)
 from dbt.adapters.ducklake.lake.names import ColumnId, FileId, SchemaId, SnapshotId, TableId, fold, new_uuid
 from dbt.adapters.ducklake.lake.options import Options
 from dbt.adapters.ducklake.lake.partitioning import CALENDAR_PARTS, bucket_count, partition_text, partition_value
 from dbt.adapters.ducklake.lake.snapshot.feed import DeletedRows, EndedFile, InsertedRows, TableChanges
 from dbt.adapters.ducklake.lake.snapshot.files import DataFile, DeleteFile, MappedColumn, NameMapping, TableFiles
-from dbt.adapters.ducklake.lake.snapshot.inlined import InlinedRow
+from dbt.adapters.ducklake.lake.snapshot.inlined import InlinedRow, InlinedTable
 from dbt.adapters.ducklake.lake.snapshot.pruning import Between, Compare, IsIn, IsNotNull, IsNull, Predicate
 from dbt.adapters.ducklake.lake.snapshot.snapshot import CommitInfo, Snapshot, TableStatistics
-from dbt.adapters.ducklake.lake.transaction.changes import ColumnStatistics, CommitMessage, DeletesToAdd, FileToAdd
+from dbt.adapters.ducklake.lake.spans import NotASpan, moment_before
+from dbt.adapters.ducklake.lake.transaction.changes import (
+    ColumnStatistics,
+    CommitMessage,
+    DeletesToAdd,
+    FileToAdd,
+    VersionsFile,
+)
 from dbt.adapters.ducklake.lake.transaction.commit import Patience
 from dbt.adapters.ducklake.lake.transaction.transaction import Transaction
 from dbt.adapters.ducklake.lake.types import ColumnType, can_widen, decimal, type_from_text
@@ -38,9 +56,11 @@ from dbt.adapters.ducklake.lake.values import Value, fits, has_bounds, parse_val
 
 __all__ = [
     "CALENDAR_PARTS",
+    "DEFAULT_TARGET_SIZE",
     "INFINITE_DAYS",
     "INFINITE_TICKS",
     "Between",
+    "Bounds",
     "CannotOpen",
     "Column",
     "ColumnId",
@@ -58,23 +78,31 @@ __all__ = [
     "DeletedRows",
     "DeletesToAdd",
     "EndedFile",
+    "Expired",
     "FileId",
     "FileToAdd",
     "InlinedRow",
+    "InlinedTable",
     "InsertedRows",
     "IsIn",
     "IsNotNull",
     "IsNull",
+    "KnownFiles",
     "Lake",
     "LakeDescription",
     "LakeError",
+    "LakeHealth",
+    "Maintenance",
     "MappedColumn",
+    "MergeGroup",
     "NameMapping",
+    "NotASpan",
     "NotFound",
     "Options",
     "PartitionField",
     "Patience",
     "Predicate",
+    "ScheduledFile",
     "Schema",
     "SchemaId",
     "Snapshot",
@@ -83,19 +111,25 @@ __all__ = [
     "Table",
     "TableChanges",
     "TableFiles",
+    "TableHealth",
     "TableId",
     "TableName",
     "TableStatistics",
     "Transaction",
     "Value",
+    "VersionsFile",
     "View",
     "bucket_count",
     "can_widen",
     "connect",
     "decimal",
+    "deleted_rows",
+    "files_to_rewrite",
     "fits",
     "fold",
     "has_bounds",
+    "merge_groups",
+    "moment_before",
     "new_uuid",
     "parse_value",
     "partition_text",

@@ -27,6 +27,7 @@ from dbt.adapters.ducklake.lake.errors import (
     UnsupportedLayout,
     UnsupportedVersion,
 )
+from dbt.adapters.ducklake.lake.maintenance.maintenance import Maintenance
 from dbt.adapters.ducklake.lake.metadata import Metadata, MetadataSession
 from dbt.adapters.ducklake.lake.names import SnapshotId
 from dbt.adapters.ducklake.lake.options import Options, options_from_rows, read_options, stored_value
@@ -127,8 +128,7 @@ class Lake:
 
     def set_option(self, key: str, value: object, schema: str | None = None, table: str | None = None) -> None:
         """Set an option of the lake, of a schema or of a table. This makes no snapshot and holds at once."""
-        if (refusal := self._refusal()) is not None:
-            raise ReadOnlyLake(self.name, refusal)
+        self._check_writable()
         if table is not None and schema is None:
             raise InvalidOption(key, f"found table {table} without its schema", "Name both.")
         stored = stored_value(key, value)
@@ -147,14 +147,17 @@ class Lake:
         except CommitBroken as error:
             raise MetadataQueryFailed(self.name, f"the connection broke, so {key} may be set or not") from error
 
+    @property
+    def maintenance(self) -> Maintenance:
+        return Maintenance(self._metadata, self.description.patience, self.data_path, self._check_writable)
+
     def add_indexes(self) -> list[str]:
         """Add the indexes that keep reading a large lake on PostgreSQL fast; their names. Files need none, and get
         none.
 
         DuckLake's own tables stay as they are, and DuckDB does not mind. Writers are not kept waiting.
         """
-        if (refusal := self._refusal()) is not None:
-            raise ReadOnlyLake(self.name, refusal)
+        self._check_writable()
         backend = self._metadata.backend
         return [
             index_name(row_class, columns)
@@ -176,6 +179,10 @@ class Lake:
             return None, None
         snapshot = self.snapshot()
         return ("schema", snapshot.schema(schema).id) if table is None else ("table", snapshot.table(schema, table).id)
+
+    def _check_writable(self) -> None:
+        if (refusal := self._refusal()) is not None:
+            raise ReadOnlyLake(self.name, refusal)
 
     def _refusal(self) -> str | None:
         if self.description.is_time_travel:

@@ -6,7 +6,7 @@ What a table is called, which columns it has and whose rows are visible is the l
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -18,6 +18,15 @@ from dbt.adapters.ducklake.lake.spec.tables import LOGICAL_TYPES, PRIMARY_KEYS, 
 from dbt.adapters.ducklake.lake.spec.tables import Metadata as MetadataRow
 
 R = TypeVar("R", bound=tuple[Any, ...])
+T = TypeVar("T")
+
+# Values that one statement names; SQLite and PostgreSQL bound their number.
+_VALUES_AT_ONCE = 500
+
+
+def in_chunks(values: Iterable[T]) -> list[list[T]]:
+    every = list(values)
+    return [every[start : start + _VALUES_AT_ONCE] for start in range(0, len(every), _VALUES_AT_ONCE)]
 
 
 class MetadataSession:
@@ -63,6 +72,19 @@ class MetadataSession:
         values: list[object] = []
         condition = self._equal(row_class, where, values)
         self._connection.execute(f"DELETE FROM {self._metadata.target(row_class)}{condition}", values)
+
+    def delete_all(self, row_class: RowClass, column: str, values: Sequence[object]) -> None:
+        """Delete the rows in which a column has one of the values, however many these are."""
+        for some in in_chunks(values):
+            self.delete(row_class, {column: some})
+
+    def delete_where(self, row_class: RowClass, condition: str) -> None:
+        """Delete the rows of a condition, in which `{snapshot}` stands for a table."""
+        scope = "".join(
+            f" AND {quoted(name)} = {value}" for name, value in self._metadata.layout.scope(row_class).items()
+        )
+        chosen = condition.format_map(self._metadata.relations)
+        self._connection.execute(f"DELETE FROM {self._metadata.target(row_class)} WHERE {chosen}{scope}")
 
     def end(self, row_class: RowClass, snapshot: int, where: Mapping[str, object]) -> None:
         """End the live rows among those that equal `where`."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from dbt.adapters.ducklake.lake.errors import InvalidMetadata, InvalidOption
 from dbt.adapters.ducklake.lake.metadata import MetadataSession
 from dbt.adapters.ducklake.lake.names import SchemaId, TableId
+from dbt.adapters.ducklake.lake.spans import NotASpan, check_span
 from dbt.adapters.ducklake.lake.spec import tables
 
 DEFAULT_INLINING_LIMIT = 10
@@ -92,6 +93,8 @@ def stored_value(key: str, value: object) -> str:
         return str(int(text))
     if key in _SIZES:
         return _size(key, text)
+    if key in _INTERVALS:
+        return _span(key, text)
     if key == "parquet_compression":
         return _one_of(key, text.lower(), {codec: codec for codec in _CODECS})
     if key == "parquet_version":
@@ -110,6 +113,16 @@ def _size(key: str, text: str) -> str:
     if match is None:
         raise InvalidOption(key, f"found {text!r}", "It takes bytes, such as 10485760, 10MB or 10MiB.")
     return str(int(match[1]) * _UNITS[(match[2] or "").lower()])
+
+
+def _span(key: str, text: str) -> str:
+    # An empty text takes back what was set.
+    try:
+        if text:
+            check_span(text)
+    except NotASpan:
+        raise InvalidOption(key, f"found {text!r}", "It takes a span of time, such as 2 days or 12 hours.") from None
+    return text
 
 
 def _threshold(key: str, text: str) -> str:

@@ -16,14 +16,14 @@ MATRIX = {
     "inserted_into_table": {"dropped_table", "altered_table", "deleted_from_table", "inlined_delete"},
     "inlined_insert": {"dropped_table", "altered_table", "deleted_from_table", "inlined_delete"},
     "deleted_from_table": {
-        "dropped_table", "altered_table", "merge_adjacent", "rewrite_delete", "inserted_into_table", "inlined_insert",
+        "dropped_table", "altered_table", "inserted_into_table", "inlined_insert",
     },
     "inlined_delete": {
         "dropped_table", "altered_table", "inlined_delete", "inline_flush", "inserted_into_table", "inlined_insert",
     },
     "inline_flush": {"dropped_table", "inlined_delete", "inline_flush"},
-    "merge_adjacent": {"dropped_table", "deleted_from_table", "merge_adjacent", "rewrite_delete"},
-    "rewrite_delete": {"dropped_table", "deleted_from_table", "merge_adjacent", "rewrite_delete"},
+    "merge_adjacent": {"dropped_table"},
+    "rewrite_delete": {"dropped_table", "altered_table"},
     "altered_table": {"dropped_table", "altered_table"},
     "dropped_table": {"dropped_table"},
 }  # fmt: skip

@@ -109,6 +109,10 @@ class Backend(ABC):
         """Add an index to a table, if it is not there; whether this kind of database needs such indexes."""
         return False
 
+    def indexes(self) -> set[str] | None:
+        """The names of the indexes that there are; None where this kind of database needs none."""
+        return None
+
     def close(self) -> None:
         """Give up connections that are kept; the backend connects again when it is used."""
 

@@ -190,6 +190,13 @@ class PostgresBackend(Backend):
             connection.execute(f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {quoted(name)} ON {on}")
         return True
 
+    def indexes(self) -> set[str]:
+        with self._connected() as connection, _translated(self.name):
+            rows = connection.execute(
+                "SELECT indexname FROM pg_indexes WHERE schemaname = $1", [self.schema]
+            ).fetchall()
+        return {str(row[0]) for row in rows}
+
     def close(self) -> None:
         if self._pool is not None:
             self._pool.close()

@@ -307,16 +307,28 @@ def mappings_of(session: MetadataSession, table_id: TableId) -> dict[FileId, Nam
 def inlined_deletes_between(
     session: MetadataSession, table_id: TableId, first: SnapshotId, last: SnapshotId
 ) -> dict[FileId, tuple[int, ...]]:
+    rows = _inlined_deletes(session, table_id, first, last)
+    return {file_id: tuple(position for position, _ in found) for file_id, found in rows.items()}
+
+
+def inlined_deletes_of(
+    session: MetadataSession, table_id: TableId, last: SnapshotId
+) -> dict[FileId, list[tuple[int, SnapshotId]]]:
+    """Positions with the snapshots that deleted them."""
+    return _inlined_deletes(session, table_id, SnapshotId(0), last)
+
+
+def _inlined_deletes(
+    session: MetadataSession, table_id: TableId, first: SnapshotId, last: SnapshotId
+) -> dict[FileId, list[tuple[int, SnapshotId]]]:
     name = deletes_table_of(table_id)
     if not session.has_table(name):
         return {}
-    rows = session.run_on(
-        name,
-        "SELECT file_id, row_id FROM {table} WHERE begin_snapshot BETWEEN $1 AND $2 ORDER BY file_id, row_id",
-        first,
-        last,
+    sql = (
+        "SELECT file_id, row_id, begin_snapshot FROM {table} WHERE begin_snapshot BETWEEN $1 AND $2 "
+        "ORDER BY file_id, row_id"
     )
-    found: dict[FileId, list[int]] = defaultdict(list)
-    for file_id, position in rows:
-        found[file_id].append(position)
-    return {file_id: tuple(positions) for file_id, positions in found.items()}
+    found: dict[FileId, list[tuple[int, SnapshotId]]] = defaultdict(list)
+    for file_id, position, snapshot in session.run_on(name, sql, first, last):
+        found[file_id].append((position, snapshot))
+    return dict(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from dbt.adapters.ducklake.lake.columns import Column
@@ -42,6 +43,30 @@ def inlined_rows_ended(
     session: MetadataSession, table: Table, first: SnapshotId, last: SnapshotId
 ) -> tuple[InlinedRow, ...]:
     return _rows_where(session, table, "end_snapshot BETWEEN $1 AND $2", first, last)
+
+
+@dataclass(frozen=True, slots=True)
+class InlinedTable:
+    """An inlined table with all its rows up to a snapshot, in the columns that it was made with at `since`."""
+
+    name: str
+    since: SnapshotId
+    columns: tuple[Column, ...]
+    rows: tuple[InlinedRow, ...]
+
+
+def all_inlined(session: MetadataSession, snapshot: SnapshotId, table: Table) -> tuple[InlinedTable, ...]:
+    kept = session.read(tables.InlinedDataTables, "WHERE table_id = $1 ORDER BY schema_version", table.id)
+    history = _ColumnHistory(session, table) if kept else None
+    found = []
+    for inlined in kept:
+        assert history is not None
+        columns, since = history.columns_of(inlined), history.begin_of(inlined)
+        as_written = replace(table, columns=columns)
+        rows = _read(session, as_written, inlined, columns, "begin_snapshot <= $1", [snapshot])
+        if rows:
+            found.append(InlinedTable(inlined.table_name, since, columns, tuple(rows)))
+    return tuple(found)
 
 
 def _rows_where(session: MetadataSession, table: Table, condition: str, *values: SnapshotId) -> tuple[InlinedRow, ...]:
@@ -100,14 +125,18 @@ class _ColumnHistory:
 
     def columns_of(self, inlined: tables.InlinedDataTables) -> tuple[Column, ...]:
         """The columns at the last change of layout up to the inlined table's version, which may be no such change."""
-        begins = [begin for version, begin in self._layouts if version <= inlined.schema_version]
-        columns = columns_from_rows(row for row in self._rows if begins and is_visible(row, begins[-1]))
+        begin = self.begin_of(inlined)
+        columns = columns_from_rows(row for row in self._rows if is_visible(row, begin))
         if not columns:
             raise InvalidMetadata(
                 f"nothing says which columns {inlined.table_name} of {self._table} was made with",
                 "Flush the inlined rows with DuckDB (ducklake_flush_inlined_data).",
             )
         return columns
+
+    def begin_of(self, inlined: tables.InlinedDataTables) -> SnapshotId:
+        begins = [begin for version, begin in self._layouts if version <= inlined.schema_version]
+        return SnapshotId(begins[-1] if begins else -1)
 
 
 def initial_value(column: Column) -> Value:

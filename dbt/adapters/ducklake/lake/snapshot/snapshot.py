@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 from dbt.adapters.ducklake.lake.definitions import Schema, Table, TableName, View
 from dbt.adapters.ducklake.lake.errors import SchemaNotFound, SnapshotNotFound, TableNotFound
 from dbt.adapters.ducklake.lake.metadata import Metadata, MetadataSession
-from dbt.adapters.ducklake.lake.names import SnapshotId, fold
+from dbt.adapters.ducklake.lake.names import FileId, SnapshotId, fold
 from dbt.adapters.ducklake.lake.snapshot import load
 from dbt.adapters.ducklake.lake.snapshot.feed import TableChanges, load_changes
-from dbt.adapters.ducklake.lake.snapshot.files import TableFiles, load_files
+from dbt.adapters.ducklake.lake.snapshot.files import TableFiles, inlined_deletes_of, load_files
+from dbt.adapters.ducklake.lake.snapshot.inlined import InlinedTable, all_inlined
 from dbt.adapters.ducklake.lake.snapshot.pruning import Predicate
 from dbt.adapters.ducklake.lake.spec import tables
 
@@ -124,6 +125,36 @@ class Snapshot:
         """
         key = ("files", table, tuple(map(repr, where)))
         return self._once(key, lambda session: load_files(session, self.id, table, where))
+
+    def layouts(self, table: Table) -> tuple[SnapshotId, ...]:
+        """The snapshots that changed the table's layout: files from before and after one differ in what they hold."""
+
+        def load_them(session: MetadataSession) -> tuple[SnapshotId, ...]:
+            rows = session.query(
+                "SELECT DISTINCT begin_snapshot FROM {schema_versions} WHERE table_id = $1 AND begin_snapshot <= $2 "
+                "ORDER BY 1", table.id, self.id,
+            )  # fmt: skip
+            return tuple(SnapshotId(row[0]) for row in rows)
+
+        return self._once(("layouts", table.id), load_them)
+
+    def as_of(self, table: Table, since: SnapshotId) -> Table:
+        """The table as it was at an earlier snapshot, which may have expired: what files from then are made of."""
+        if self.layouts(table)[-1:] == (since,):
+            return table
+
+        def load_it(session: MetadataSession) -> Table:
+            return load.load_tables(session, since, [table.named], self.data_path, load.OF_TABLE, table.id)[0]
+
+        return self._once(("as of", table.id, since), load_it)
+
+    def inlined(self, table: Table) -> tuple[InlinedTable, ...]:
+        """All inlined rows, deleted ones too, as they were written."""
+        return self._once(("inlined", table.id), lambda session: all_inlined(session, self.id, table))
+
+    def inlined_deletes(self, table: Table) -> dict[FileId, list[tuple[int, SnapshotId]]]:
+        """Deleted positions of data files that the metadata hold, each with its snapshot."""
+        return self._once(("inlined deletes", table.id), lambda session: inlined_deletes_of(session, table.id, self.id))
 
     def changes(self, table: Table, since: SnapshotId) -> TableChanges:
         """The change feed from `since` to this snapshot, both included."""

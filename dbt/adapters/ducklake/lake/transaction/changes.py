@@ -166,7 +166,59 @@ class InlineDeletes:
     beside: Mapping[FileId, FileId | None]
 
 
-DataChange: TypeAlias = AppendFiles | AddDeletes | EndFiles | InsertInlined | EndInlined | InlineDeletes
+@dataclass(frozen=True, slots=True)
+class VersionsFile:
+    """A file whose rows came with several snapshots, from `first` to `last`: each row's own stands in the file, and
+    its row id. `deletes` are the positions of those that are deleted again.
+
+    `table` is the definition that the file was written under, which may be an earlier one.
+    """
+
+    table: Table
+    file: FileToAdd
+    first: SnapshotId
+    last: SnapshotId
+    partition_id: int | None = None
+    row_id_start: int | None = None
+    deletes: DeletesToAdd | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MergeFiles:
+    """Data files without deleted rows give way to others with the same rows, at every snapshot."""
+
+    table: Table
+    sources: tuple[FileId, ...]
+    files: tuple[VersionsFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteFiles:
+    """Data files end, with the delete files that they have (`beside`), and their other rows go on in new files.
+
+    The new files hold the row ids.
+    """
+
+    table: Table
+    beside: Mapping[FileId, FileId | None]
+    files: tuple[FileToAdd, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FlushInlined:
+    """All versions of the inlined rows up to the base snapshot go to files, from the tables `kept_in`.
+
+    `deletes` take the place of what the metadata hold of deleted rows of data files.
+    """
+
+    table: Table
+    kept_in: tuple[str, ...] = ()
+    files: tuple[VersionsFile, ...] = ()
+    deletes: tuple[DeletesToAdd, ...] = ()
+
+
+Compaction: TypeAlias = MergeFiles | RewriteFiles | FlushInlined
+DataChange: TypeAlias = AppendFiles | AddDeletes | EndFiles | InsertInlined | EndInlined | InlineDeletes | Compaction
 Change: TypeAlias = (
     CreateSchema | DropSchema | CreateTable | AlterTable | DropTable | CreateView | AlterView | DropView | DataChange
 )

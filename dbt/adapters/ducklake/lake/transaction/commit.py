@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -20,7 +20,7 @@ from dbt.adapters.ducklake.lake.errors import (
     InvalidMetadata,
     StaleDeleteFile,
 )
-from dbt.adapters.ducklake.lake.metadata import Metadata, MetadataSession
+from dbt.adapters.ducklake.lake.metadata import Metadata, MetadataSession, in_chunks
 from dbt.adapters.ducklake.lake.names import ColumnId, FileId, SnapshotId, TableId
 from dbt.adapters.ducklake.lake.options import Options, read_options
 from dbt.adapters.ducklake.lake.snapshot.files import NameMapping, mappings_of
@@ -28,6 +28,7 @@ from dbt.adapters.ducklake.lake.snapshot.snapshot import Snapshot
 from dbt.adapters.ducklake.lake.spec import tables
 from dbt.adapters.ducklake.lake.transaction import inlining
 from dbt.adapters.ducklake.lake.transaction.changes import CommitMessage, DeletesToAdd
+from dbt.adapters.ducklake.lake.transaction.compaction import Compacting, sources_of
 from dbt.adapters.ducklake.lake.transaction.conflicts import Committed, conflict_between
 from dbt.adapters.ducklake.lake.transaction.effects import Effects, TableEffect
 from dbt.adapters.ducklake.lake.transaction.made import parse_changes
@@ -44,8 +45,6 @@ from dbt.adapters.ducklake.lake.transaction.statistics import Totals, statistics
 
 T = TypeVar("T")
 R = TypeVar("R", tables.DataFile, tables.DeleteFile)
-# Ids that one query names; SQLite and PostgreSQL bound the number of values of a statement.
-_IDS_AT_ONCE = 500
 
 RewriteDeletes = Callable[[SnapshotId, DeletesToAdd], DeletesToAdd]
 """Writes a delete file anew, for another snapshot than it was written for.
@@ -175,7 +174,9 @@ class Commit:
         if effect.files or effect.inserted:
             self._insert(session, batch, effect)
         self._refuse_lost_files(session, effect)
-        for ids in _chunks(effect.ended):
+        if effect.compactions:
+            self._compact(session, batch, effect)
+        for ids in in_chunks(effect.ended):
             batch.end(tables.DataFile, table_id=effect.id, data_file_id=ids)
         if effect.deletes:
             self._delete(session, batch, effect)
@@ -210,6 +211,9 @@ class Commit:
         planned: dict[FileId, FileId | None] = {delete.data_file_id: delete.replaces for delete in effect.deletes}
         partly = list(planned)
         planned.update(effect.inlined_beside)
+        compacted = sources_of(effect.compactions)
+        planned.update(compacted)
+        partly += compacted
         wanted = [*planned, *effect.ended]
         if not wanted:
             return
@@ -249,6 +253,14 @@ class Commit:
                 # The new file holds the old positions with their snapshots, and serves earlier snapshots as well.
                 session.delete(tables.DeleteFile, {"delete_file_id": old.delete_file_id})
                 batch.add(scheduled_row(old, folder, now))
+
+    def _compact(self, session: MetadataSession, batch: Batch, effect: TableEffect) -> None:
+        assert effect.table is not None
+        compacting = Compacting(session, batch, effect.table, self.base.data_path, self.base.id)
+        if grown := sum(compacting.add(change) for change in effect.compactions):
+            before = _totals(session, effect.id).stats
+            size = grown + (before.file_size_bytes if before else 0)
+            session.update(tables.TableStats, {"file_size_bytes": size}, {"table_id": effect.id})
 
     def _for_snapshot(self, delete: DeletesToAdd, snapshot: SnapshotId, table: str) -> DeletesToAdd:
         if delete.snapshots is None or delete.snapshots[1] == snapshot:
@@ -317,13 +329,8 @@ def _replace_totals(session: MetadataSession, batch: Batch, table_id: int, befor
 def _live(session: MetadataSession, row_class: type[R], effect: TableEffect, files: Sequence[FileId]) -> list[R]:
     """The live rows of data files, or of their delete files."""
     found: list[R] = []
-    for ids in _chunks(files):
+    for ids in in_chunks(files):
         places = ", ".join(f"${place}" for place in range(2, 2 + len(ids)))
         rest = f"WHERE table_id = $1 AND end_snapshot IS NULL AND data_file_id IN ({places})"
         found += session.read(row_class, rest, effect.id, *ids)
     return found
-
-
-def _chunks(values: Iterable[T]) -> list[list[T]]:
-    every = list(values)
-    return [every[start : start + _IDS_AT_ONCE] for start in range(0, len(every), _IDS_AT_ONCE)]

@@ -40,19 +40,20 @@ class Conflict:
 _INSERT_LOSES_TO = ("dropped_table", "altered_table", "deleted_from_table", "inlined_delete")
 _ADDS_ROWS = ("inserted_into_table", "inlined_insert")
 _FLUSH = ("inline_flush", "flushed_inlined")
-# What we do to a table, and what another snapshot may not have done to the same table meanwhile.
+# What we do to a table, and what another snapshot may not have done to the same table meanwhile. For DuckLake a delete
+# and a compaction of one table always conflict; the commit looks whether it is about the same files, and goes by that.
 _SAME_TABLE: Mapping[str, tuple[str, ...]] = {
     "inserted_into_table": _INSERT_LOSES_TO,
     "inlined_insert": _INSERT_LOSES_TO,
     "deleted_from_table": (
-        "dropped_table", "altered_table", "merge_adjacent", "rewrite_delete", "inserted_into_table", "inlined_insert",
+        "dropped_table", "altered_table", "inserted_into_table", "inlined_insert",
     ),
     "inlined_delete": (
         "dropped_table", "altered_table", "inlined_delete", *_FLUSH, "inserted_into_table", "inlined_insert",
     ),
     "inline_flush": ("dropped_table", "inlined_delete", *_FLUSH),
-    "merge_adjacent": ("dropped_table", "deleted_from_table", "merge_adjacent", "rewrite_delete"),
-    "rewrite_delete": ("dropped_table", "deleted_from_table", "merge_adjacent", "rewrite_delete"),
+    "merge_adjacent": ("dropped_table",),
+    "rewrite_delete": ("dropped_table", "altered_table"),
     "altered_table": ("dropped_table", "altered_table"),
     "altered_view": ("altered_view", "dropped_view"),
     # A renamed table's columns are written again for its inlined rows, so they must be those the rename was planned on.

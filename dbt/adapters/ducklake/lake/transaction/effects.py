@@ -16,6 +16,7 @@ from dbt.adapters.ducklake.lake.transaction.changes import (
     AlterView,
     AppendFiles,
     Change,
+    Compaction,
     CreateSchema,
     CreateTable,
     CreateView,
@@ -26,8 +27,11 @@ from dbt.adapters.ducklake.lake.transaction.changes import (
     EndFiles,
     EndInlined,
     FileToAdd,
+    FlushInlined,
     InlineDeletes,
     InsertInlined,
+    MergeFiles,
+    RewriteFiles,
 )
 from dbt.adapters.ducklake.lake.transaction.conflicts import Intent
 from dbt.adapters.ducklake.lake.transaction.made import Made
@@ -53,6 +57,7 @@ class TableEffect:
     inlined_ended: list[InlinedRow] = field(default_factory=list)
     inlined_deletes: dict[FileId, tuple[int, ...]] = field(default_factory=dict)
     inlined_beside: dict[FileId, FileId | None] = field(default_factory=dict)
+    compactions: list[Compaction] = field(default_factory=list)
 
     @property
     def id(self) -> TableId:
@@ -100,6 +105,9 @@ class TableEffect:
     @property
     def deleted_from_files(self) -> bool:
         return bool(self.deletes or self.ended)
+
+    def compacted(self, kind: type[Compaction]) -> bool:
+        return any(isinstance(change, kind) for change in self.compactions)
 
     @property
     def inlined_deleted(self) -> bool:
@@ -215,6 +223,8 @@ def _add_data(effects: Effects, change: Change) -> None:
             _effect(effects, table).inserted.append(change)
         case EndInlined(table, rows):
             _effect(effects, table).inlined_ended += rows
+        case MergeFiles(table) | RewriteFiles(table) | FlushInlined(table):
+            _effect(effects, table).compactions.append(change)
         case InlineDeletes(table, positions, beside):
             effect = _effect(effects, table)
             effect.inlined_beside.update(beside)
@@ -263,6 +273,22 @@ def _made_of_table(effect: TableEffect) -> Iterator[Made]:
         yield Made("inlined_insert", id, schema, name)
     if effect.inlined_deleted:
         yield Made("inlined_delete", id, schema, name)
+    yield from (Made(word, id, schema, name) for word in _words_of_compactions(effect))
+
+
+def _words_of_compactions(effect: TableEffect) -> Iterator[str]:
+    for change in effect.compactions:
+        match change:
+            case MergeFiles():
+                yield "merge_adjacent"
+            case RewriteFiles():
+                yield "rewrite_delete"
+            case FlushInlined(_, kept_in, _, deletes):
+                # As the extension says of a flush: deletes that go to files are deletes from files.
+                if kept_in:
+                    yield "inline_flush"
+                if deletes:
+                    yield "deleted_from_table"
 
 
 def _made_of_view(effect: ViewEffect) -> Iterator[Made]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from dbt.adapters.ducklake.lake.names import FileId, SnapshotId, TableId
 from dbt.adapters.ducklake.lake.snapshot.files import NameMapping
 from dbt.adapters.ducklake.lake.spec import tables
+from dbt.adapters.ducklake.lake.transaction.changes import Compaction, FlushInlined, MergeFiles, RewriteFiles
 from dbt.adapters.ducklake.lake.transaction.effects import Effects, TableEffect
 
 
@@ -32,6 +33,7 @@ class Numbering:
     new_mappings: dict[TableId, dict[NameMapping, FileId]] = field(default_factory=dict)
     files: dict[TableId, list[int]] = field(default_factory=dict)
     deletes: dict[TableId, list[int]] = field(default_factory=dict)
+    compacted: dict[TableId, list[int]] = field(default_factory=dict)
 
     def of(self, id: int) -> int:
         """The id of a schema, table or view: its own, or the one this commit gives it."""
@@ -61,9 +63,19 @@ class Numbering:
         self.new_mappings[effect.id] = new
         self.files[effect.id] = [self._next_file() for _ in effect.files]
         self.deletes[effect.id] = [self._next_file() for _ in effect.deletes]
+        self.compacted[effect.id] = [self._next_file() for _ in range(sum(map(files_in, effect.compactions)))]
         if effect.inserted and not effect.files:
             # DuckDB caches statistics by next_file_id: rows inlined without using one up would leave stale counts.
             self._next_file()
+
+
+def files_in(change: Compaction) -> int:
+    """How many data and delete files a compaction brings."""
+    match change:
+        case MergeFiles(_, _, files) | RewriteFiles(_, _, files):
+            return len(files)
+        case FlushInlined(_, _, versions, deletes):
+            return len(versions) + sum(file.deletes is not None for file in versions) + len(deletes)
 
 
 def number(effects: Effects, latest: tables.Snapshot, known: Mapping[TableId, KnownOfTable]) -> Numbering:

@@ -17,7 +17,7 @@ from dbt.adapters.ducklake.lake.snapshot.load import aliases_text
 from dbt.adapters.ducklake.lake.spec import tables
 from dbt.adapters.ducklake.lake.spec.tables import RowClass
 from dbt.adapters.ducklake.lake.transaction import statistics
-from dbt.adapters.ducklake.lake.transaction.changes import CommitMessage, DeletesToAdd
+from dbt.adapters.ducklake.lake.transaction.changes import CommitMessage, DeletesToAdd, FileToAdd
 from dbt.adapters.ducklake.lake.transaction.effects import Effects, TableEffect, ViewEffect, layout_of
 from dbt.adapters.ducklake.lake.transaction.made import changes_text
 from dbt.adapters.ducklake.lake.transaction.numbering import Numbering
@@ -237,39 +237,59 @@ def file_rows(
     first_row_id: int,
 ) -> None:
     """Data files with their statistics, partition values and mappings. Their rows take row ids from `first_row_id`."""
-    table_id, columns = batch.numbering.of(effect.id), table.by_id()
+    table_id = batch.numbering.of(effect.id)
     for mapping, mapping_id in batch.numbering.new_mappings[effect.id].items():
         batch.add(tables.ColumnMapping(mapping_id, table_id, "map_by_name"))
         batch.adds[tables.NameMapping] += _mapping_rows(mapping_id, mapping)
     known = {**mappings, **batch.numbering.new_mappings[effect.id]}
     row_id = first_row_id
     for file_id, file in zip(batch.numbering.files[effect.id], effect.files, strict=True):
-        path = path_below(table.location, file.path)
-        batch.add(
-            tables.DataFile(
-                data_file_id=file_id,
-                table_id=table_id,
-                begin_snapshot=batch.numbering.snapshot,
-                end_snapshot=None,
-                file_order=None,
-                path=path.text,
-                path_is_relative=path.is_relative,
-                file_format="parquet",
-                record_count=file.record_count,
-                file_size_bytes=file.size,
-                footer_size=file.footer_size,
-                row_id_start=row_id,
-                partition_id=partition_id if file.partition_values is not None else None,
-                encryption_key=None,
-                mapping_id=known[file.mapping] if file.mapping is not None else None,
-                partial_max=None,
-            )
-        )
+        data_file_rows(
+            batch, table, file_id, file, known,
+            begin_snapshot=batch.numbering.snapshot, row_id_start=row_id,
+            partition_id=partition_id if file.partition_values is not None else None,
+        )  # fmt: skip
         row_id += file.record_count
-        for column_id, found in sorted(file.columns.items()):
-            batch.add(statistics.file_row(file_id, table_id, columns[column_id], found))
-        for place, value in enumerate(file.partition_values or ()):
-            batch.add(tables.FilePartitionValue(file_id, table_id, place, value))
+
+
+def data_file_rows(
+    batch: Batch,
+    table: Table,
+    file_id: int,
+    file: FileToAdd,
+    mappings: Mapping[NameMapping, FileId],
+    begin_snapshot: int,
+    row_id_start: int | None,
+    partition_id: int | None,
+    partial_max: int | None = None,
+) -> None:
+    """One data file with its statistics and partition values."""
+    table_id, columns = batch.numbering.of(table.id), table.by_id()
+    path = path_below(table.location, file.path)
+    batch.add(
+        tables.DataFile(
+            data_file_id=file_id,
+            table_id=table_id,
+            begin_snapshot=begin_snapshot,
+            end_snapshot=None,
+            file_order=None,
+            path=path.text,
+            path_is_relative=path.is_relative,
+            file_format="parquet",
+            record_count=file.record_count,
+            file_size_bytes=file.size,
+            footer_size=file.footer_size,
+            row_id_start=row_id_start,
+            partition_id=partition_id,
+            encryption_key=None,
+            mapping_id=mappings[file.mapping] if file.mapping is not None else None,
+            partial_max=partial_max,
+        )
+    )
+    for column_id, found in sorted(file.columns.items()):
+        batch.add(statistics.file_row(file_id, table_id, columns[column_id], found))
+    for place, value in enumerate(file.partition_values or ()):
+        batch.add(tables.FilePartitionValue(file_id, table_id, place, value))
 
 
 def _mapping_rows(mapping_id: int, mapping: NameMapping) -> list[tables.NameMapping]:

@@ -40,6 +40,7 @@ from dbt.adapters.ducklake.lake.transaction.changes import (
     AppendFiles,
     Change,
     CommitMessage,
+    Compaction,
     CreateSchema,
     CreateTable,
     CreateView,
@@ -50,8 +51,12 @@ from dbt.adapters.ducklake.lake.transaction.changes import (
     EndFiles,
     EndInlined,
     FileToAdd,
+    FlushInlined,
     InlineDeletes,
     InsertInlined,
+    MergeFiles,
+    RewriteFiles,
+    VersionsFile,
 )
 from dbt.adapters.ducklake.lake.transaction.commit import Commit, Patience, RewriteDeletes
 from dbt.adapters.ducklake.lake.transaction.draft import Draft
@@ -60,6 +65,7 @@ from dbt.adapters.ducklake.lake.transaction.inlining import bound_values, can_in
 from dbt.adapters.ducklake.lake.values import Value
 
 _ADDS_ROWS = (AppendFiles, InsertInlined)
+_CHANGES_ROWS = (AppendFiles, AddDeletes, EndFiles, InsertInlined, EndInlined, InlineDeletes)
 
 
 class Transaction(Draft):
@@ -313,6 +319,30 @@ class Transaction(Draft):
             raise FileNotFound(str(table), min(missing), self.base.id)
         beside = {file_id: found.id if (found := files[file_id].delete_file) else None for file_id in kept}
         self._record(InlineDeletes(table, kept, beside))
+
+    # The same rows in other files.
+
+    def merge_files(self, table: Table, sources: Sequence[FileId], files: Sequence[VersionsFile]) -> None:
+        """Let data files that have no deleted rows give way to others with the same rows."""
+        self._compact(MergeFiles(table, tuple(sources), tuple(files)))
+
+    def rewrite_files(self, table: Table, beside: Mapping[FileId, FileId | None], files: Sequence[FileToAdd]) -> None:
+        """End data files with their delete files; their other rows, with their ids, are in new ones."""
+        self._compact(RewriteFiles(table, dict(beside), tuple(files)))
+
+    def flush_inlined(
+        self, table: Table, kept_in: Sequence[str], files: Sequence[VersionsFile], deletes: Sequence[DeletesToAdd]
+    ) -> None:
+        """Let files take the place of inlined rows, in all their versions, and of inlined deletes."""
+        if kept_in or deletes:
+            self._compact(FlushInlined(table, tuple(kept_in), tuple(files), tuple(deletes)))
+
+    def _compact(self, change: Compaction) -> None:
+        asked = f"compact {change.table}"
+        self._refuse_other_definition(asked, change.table)
+        if any(isinstance(one, _CHANGES_ROWS) and one.table.id == change.table.id for one in self._changes):
+            raise ChangeRefused(asked, "its rows change in this transaction", "Compact it in one of its own.")
+        self._record(change)
 
     # The end of it.
 
