@@ -254,7 +254,7 @@ def spark_handle(tmp_path_factory: pytest.TempPathFactory) -> SparkHandle:
     return SparkHandle(spark_settings(tmp_path_factory))
 
 
-@pytest.mark.parametrize(("kind", "seed"), by_turns(3, 15, 54))
+@pytest.mark.parametrize(("kind", "seed"), by_turns(3, 10, 54))
 def test_a_changed_lake_has_the_rows_of_a_copy(
     kind: str, seed: int, place_of: PlaceOf, spark_handle: SparkHandle
 ) -> None:

@@ -22,7 +22,7 @@ from tests.seeds import on_each_kind
 STEPS = 22
 
 
-@pytest.mark.parametrize(("kind", "seed"), on_each_kind(8, 30, 70))
+@pytest.mark.parametrize(("kind", "seed"), on_each_kind(8, 16, 70))
 def test_every_snapshot_reads_as_the_extension_reads_it(kind: str, seed: int, place_of: PlaceOf) -> None:
     place = place_of(kind)
     place.options = {"data_inlining_row_limit": (0, 3, 10, 100)[seed % 4]}

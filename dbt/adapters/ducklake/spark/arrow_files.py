@@ -21,7 +21,6 @@ from pyspark.sql import DataFrame
 from dbt.adapters.ducklake.lake import Column
 from dbt.adapters.ducklake.spark import storage as storage_module
 from dbt.adapters.ducklake.spark.local_rows import leaf_arrow_type
-from dbt.adapters.ducklake.spark.schema import ROW_ID_COLUMN, ROW_ID_FIELD_ID
 from dbt.adapters.ducklake.spark.storage import Storage
 
 # What tasks run travels with them: Spark's workers need pyarrow, and not this package.
@@ -98,10 +97,10 @@ class _OpenFile:
         return pa.RecordBatch.from_arrays([pa.array([self.path])], names=["path"])
 
 
-def schema_with_ids(columns: Sequence[Column]) -> pa.Schema:
-    """The columns with an id on every part, and last the rows' own ids."""
-    row_id = pa.field(ROW_ID_COLUMN, pa.int64(), metadata=_id(ROW_ID_FIELD_ID))
-    return pa.schema([*(_field(column, column.name) for column in columns), row_id])
+def schema_with_ids(columns: Sequence[Column], own: Sequence[tuple[str, int]]) -> pa.Schema:
+    """The columns with an id on every part, and last those of DuckLake's own."""
+    last = (pa.field(name, pa.int64(), metadata=_id(field_id)) for name, field_id in own)
+    return pa.schema([*(_field(column, column.name) for column in columns), *last])
 
 
 def counted_leaves(columns: Sequence[Column]) -> list[str]:

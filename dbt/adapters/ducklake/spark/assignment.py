@@ -19,7 +19,7 @@ _CHECKED = frozenset({*_MOST, "uuid", "time", "json"})
 
 
 def assigned(value: Expression, given: T.DataType, column: Column, table: Table) -> Expression:
-    _refuse_types(column, table)
+    refuse_types(column, table)
     wanted = spark_type(column)
     if column.children or isinstance(given, (T.ArrayType, T.MapType, T.StructType)):
         return _nested(value, given, wanted, column, table)
@@ -28,7 +28,7 @@ def assigned(value: Expression, given: T.DataType, column: Column, table: Table)
     return _checked(value, column, table)
 
 
-def _refuse_types(column: Column, table: Table) -> None:
+def refuse_types(column: Column, table: Table) -> None:
     for part in column.walk():
         refused = part.type.name in _NEVER or (part is not column and part.type.name in _CHECKED)
         if refused:

@@ -24,13 +24,13 @@ from dbt.adapters.ducklake.lake import (
     Table,
     new_uuid,
 )
-from dbt.adapters.ducklake.spark.deleted import SNAPSHOT_COLUMN, delete_file_rows, positions_of
+from dbt.adapters.ducklake.spark.deleted import delete_file_rows, positions_of
 from dbt.adapters.ducklake.spark.errors import FilesNotFound
 from dbt.adapters.ducklake.spark.footers import Footer, read_footers
 from dbt.adapters.ducklake.spark.local_rows import keys_dataframe
 from dbt.adapters.ducklake.spark.own_folder import OwnFolder, own_folder
 from dbt.adapters.ducklake.spark.scan import FILE, INLINED, POSITION, Placed
-from dbt.adapters.ducklake.spark.schema import FIELD_ID, SNAPSHOT_FIELD_ID
+from dbt.adapters.ducklake.spark.schema import FIELD_ID, SNAPSHOT_COLUMN, SNAPSHOT_FIELD_ID
 from dbt.adapters.ducklake.spark.storage import Storage, file_uri, spark_path
 
 _PATH_FIELD_ID, _POSITION_FIELD_ID = 2147483646, 2147483645
@@ -75,6 +75,36 @@ def remove_delete_files(storage: Storage, deletes: Sequence[DeletesToAdd]) -> No
         storage.remove(delete.path)
 
 
+def write_positions(
+    storage: Storage, table: Table, file_id: FileId, data_path: str, positions: Sequence[int], snapshots: Sequence[int]
+) -> DeletesToAdd:
+    """Write a delete file of positions, in order, each with the snapshot that deleted it."""
+    given = [
+        (pa.field("file_path", pa.string(), metadata=_id(_PATH_FIELD_ID)), [data_path] * len(positions)),
+        (pa.field("pos", pa.int64(), metadata=_id(_POSITION_FIELD_ID)), positions),
+        (pa.field(SNAPSHOT_COLUMN, pa.int64(), metadata=_id(SNAPSHOT_FIELD_ID)), snapshots),
+    ]
+    rows = pa.Table.from_arrays(
+        [pa.array(values, field.type) for field, values in given], schema=pa.schema([field for field, _ in given])
+    )
+    path = f"{table.location}ducklake-{new_uuid()}-delete.parquet"
+    size, footer = _stored(storage, path, rows)
+    between = SnapshotId(min(snapshots)), SnapshotId(max(snapshots))
+    return DeletesToAdd(file_id, path, len(positions), size, footer, snapshots=between)
+
+
+def _id(field_id: int) -> dict[bytes, bytes]:
+    return {b"PARQUET:field_id": str(field_id).encode()}
+
+
+def _stored(storage: Storage, path: str, rows: pa.Table) -> tuple[int, int]:
+    """Write a small file; its size, and its footer's."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink, compression=_COMPRESSION)
+    size = storage.write(path, sink.getvalue())
+    return size, read_footers(storage, [(path, size)])[0].length
+
+
 def for_snapshot(storage: Storage, snapshot: SnapshotId, delete: DeletesToAdd) -> DeletesToAdd:
     """The delete file anew, for another snapshot than the one it was written for, which another commit took.
 
@@ -87,12 +117,9 @@ def for_snapshot(storage: Storage, snapshot: SnapshotId, delete: DeletesToAdd) -
     place = rows.schema.get_field_index(SNAPSHOT_COLUMN)
     moved = pc.if_else(pc.equal(rows.column(place), last), pa.scalar(int(snapshot), pa.int64()), rows.column(place))
     rows = rows.set_column(place, rows.schema.field(place), moved)
-    sink = pa.BufferOutputStream()
-    pq.write_table(rows, sink, compression=_COMPRESSION)
     path = f"{delete.path.rsplit('/', 1)[0]}/ducklake-{new_uuid()}-delete.parquet"
-    size = storage.write(path, sink.getvalue())
-    footer = read_footers(storage, [(path, size)])[0]
-    return replace(delete, path=path, size=size, footer_size=footer.length, snapshots=(min(first, snapshot), snapshot))
+    size, footer = _stored(storage, path, rows)
+    return replace(delete, path=path, size=size, footer_size=footer, snapshots=(min(first, snapshot), snapshot))
 
 
 def _inlined(placed: Placed, gone: DataFrame) -> tuple[InlinedRow, ...]:

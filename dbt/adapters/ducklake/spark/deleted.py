@@ -19,9 +19,9 @@ from dbt.adapters.ducklake.lake import DataFile, DeleteFile, FileId, SnapshotId
 from dbt.adapters.ducklake.spark.errors import UnreadableFile
 from dbt.adapters.ducklake.spark.local_rows import keys_dataframe
 from dbt.adapters.ducklake.spark.puffin import positions_in
+from dbt.adapters.ducklake.spark.schema import SNAPSHOT_COLUMN
 from dbt.adapters.ducklake.spark.storage import Storage, file_uri, spark_path
 
-SNAPSHOT_COLUMN = "_ducklake_internal_snapshot_id"
 _KEY = "_ducklake_internal_position"
 # Up to so many positions, every task gets all of them; beyond, both sides are sorted and merged.
 _BROADCAST_MOST = 5_000_000

@@ -9,6 +9,7 @@ SparkRoomError
 ├── UnreadableFile         a Parquet file that is not what the metadata say
 ├── NullsRefused           NULLs for NOT NULL columns
 ├── FilesNotFound          files that Spark wrote are not to be seen from here
+├── RowsDiffer             files hold other rows than the metadata say
 ├── MatchedTwice           one row of a table is changed by several rows of a source
 ├── WriteRefused           rows that cannot be written as the table wants them
 ├── JobFailed              Spark refused a query, or a job of it failed
@@ -84,6 +85,14 @@ class FilesNotFound(SparkRoomError):
         super().__init__(
             f"Cannot write to {table}: Spark wrote its files to {folder}, and from here there are none. Executors and "
             "this process must see the same storage: use an object store or a shared folder as `data_path`."
+        )
+
+
+class RowsDiffer(SparkRoomError):
+    def __init__(self, table: str, expected: str, found: str) -> None:
+        self.table = table
+        super().__init__(
+            f"Cannot compact {table}: {expected}, and {found}. Nothing was changed. See what ducklake_doctor says."
         )
 
 

@@ -21,6 +21,7 @@ from dbt.adapters.ducklake.spark.errors import MatchedTwice
 from dbt.adapters.ducklake.spark.kept import kept
 from dbt.adapters.ducklake.spark.local_rows import keys_dataframe
 from dbt.adapters.ducklake.spark.scan import FILE, INLINED, POSITION, ROW_ID, Placed
+from dbt.adapters.ducklake.spark.schema import ROW_IDS
 from dbt.adapters.ducklake.spark.storage import Storage
 from dbt.adapters.ducklake.spark.write import WriteSettings, remove_files, write_rows
 
@@ -85,7 +86,7 @@ def change_rows(
         try:
             if by_kind["update"]:
                 new = _new_rows(spark, table, placed, rows, clauses, "update")
-                added += write_rows(spark, storage, new, table, settings, sort_by, with_row_ids=True)
+                added += write_rows(spark, storage, new, table, settings, sort_by, own=ROW_IDS)
             if by_kind["insert"]:
                 new = _new_rows(spark, table, placed, rows, clauses, "insert")
                 added += write_rows(spark, storage, new, table, settings, sort_by)

@@ -15,6 +15,7 @@ from dbt.adapters.ducklake.spark.storage import spark_path
 
 Rows: TypeAlias = DataFrame
 Spark: TypeAlias = SparkSession
+Sorted: TypeAlias = list[Column]
 
 
 def run_query(spark: Spark, sql: str) -> Rows:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from urllib.parse import unquote
 
+import pyarrow as pa
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -26,14 +27,15 @@ from dbt.adapters.ducklake.lake import (
     TableFiles,
     parse_value,
 )
-from dbt.adapters.ducklake.spark.deleted import SNAPSHOT_COLUMN, file_number, without_deleted
+from dbt.adapters.ducklake.spark.deleted import file_number, without_deleted
 from dbt.adapters.ducklake.spark.errors import UnsupportedType
 from dbt.adapters.ducklake.spark.footers import FileLayout, layout_of, read_footers
-from dbt.adapters.ducklake.spark.local_rows import dataframe_of
+from dbt.adapters.ducklake.spark.local_rows import dataframe_of, keys_dataframe
 from dbt.adapters.ducklake.spark.schema import (
     FIELD_ID,
     REFUSED,
     ROW_ID_FIELD_ID,
+    SNAPSHOT_COLUMN,
     SNAPSHOT_FIELD_ID,
     is_readable,
     quoted,
@@ -63,7 +65,8 @@ class _Group:
 
 @dataclass(frozen=True)
 class Placed:
-    """A table's rows with the place of each beside its columns: FILE, POSITION, and ROW_ID where the file holds one.
+    """A table's rows with the place of each beside its columns: FILE, POSITION, and ROW_ID and ROW_SNAPSHOT where the
+    file holds them.
 
     `files` are the data files by their numbers in FILE; POSITION of an inlined row is its place in `inlined_rows`.
     """
@@ -76,9 +79,7 @@ class Placed:
 
 def scan_placed(spark: SparkSession, storage: Storage, table: Table, files: TableFiles, snapshot: SnapshotId) -> Placed:
     """The rows of a table with their places, for statements that change them. Every column must be one Spark reads."""
-    unreadable = next((column for column in table.columns if not is_readable(column)), None)
-    if unreadable is not None:
-        raise UnsupportedType(unreadable.name, unreadable.type.text, "Spark cannot read. Change its rows with DuckDB.")
+    _refuse_unreadable(table)
     groups = _grouped(storage, files, table.columns, are_placed=True)
     numbers: dict[int, DataFile] = {}
     parts = []
@@ -86,10 +87,41 @@ def scan_placed(spark: SparkSession, storage: Storage, table: Table, files: Tabl
         numbers |= {_file_in_group(ordinal, file): file for file in members}
         parts.append(_read_group(spark, storage, table, files, snapshot, group, members, table.columns, ordinal))
     if files.inlined_rows or not parts:
-        leading = [Column(name, ColumnType("int64")) for name in (FILE, POSITION, ROW_ID)]
-        rows = ([INLINED, place, row.row_id, *row.values] for place, row in enumerate(files.inlined_rows))
+        leading = [Column(name, ColumnType("int64")) for name in (FILE, POSITION, ROW_ID, ROW_SNAPSHOT)]
+        rows = ([INLINED, place, row.row_id, row.begin, *row.values] for place, row in enumerate(files.inlined_rows))
         parts.append(dataframe_of(spark, [*leading, *table.columns], rows))
     return Placed(reduce(DataFrame.unionAll, parts), numbers, files, snapshot)
+
+
+def scan_versions(
+    spark: SparkSession, storage: Storage, table: Table, files: TableFiles, snapshot: SnapshotId
+) -> DataFrame:
+    """The rows of data files that are not deleted with, behind the table's columns, the id of each (ROW_ID) and the
+    snapshot that it came with (ROW_SNAPSHOT). Inlined rows are not among them."""
+    _refuse_unreadable(table)
+    groups = _grouped(storage, files, table.columns, are_placed=True)
+    numbers: dict[int, DataFile] = {}
+    parts = []
+    for ordinal, (group, members) in enumerate(groups.items()):
+        numbers |= {_file_in_group(ordinal, file): file for file in members}
+        parts.append(_read_group(spark, storage, table, files, snapshot, group, members, table.columns, ordinal))
+    rows = reduce(DataFrame.unionAll, parts)
+    firsts = [None if file.row_id_start is None else int(file.row_id_start) for file in numbers.values()]
+    begins = [int(file.begin) for file in numbers.values()]
+    columns = [pa.array(values, pa.int64()) for values in (list(numbers), firsts, begins)]
+    owners = keys_dataframe(spark, ["_number", "_first", "_begin"], columns)
+    owned = rows.join(F.broadcast(owners), F.col(FILE) == F.col("_number"))
+    unknown = F.raise_error(F.lit(f"A data file of {table} does not say the ids of its rows")).cast("bigint")
+    row_id = F.coalesce(F.col(ROW_ID), F.col("_first") + F.col(POSITION), unknown)
+    came = F.coalesce(F.col(ROW_SNAPSHOT), F.col("_begin"))
+    values = (owned[quoted(column.name)] for column in table.columns)
+    return owned.select(*values, row_id.alias(ROW_ID), came.alias(ROW_SNAPSHOT))
+
+
+def _refuse_unreadable(table: Table) -> None:
+    unreadable = next((column for column in table.columns if not is_readable(column)), None)
+    if unreadable is not None:
+        raise UnsupportedType(unreadable.name, unreadable.type.text, "Spark cannot read. Change its rows with DuckDB.")
 
 
 def _file_in_group(ordinal: int, file: DataFile) -> int:
@@ -191,6 +223,8 @@ def _read_group(
         fields.append(T.StructField(SNAPSHOT_COLUMN, T.LongType(), metadata={FIELD_ID: SNAPSHOT_FIELD_ID}))
     if ordinal is not None and group.mapping is None:
         fields.append(T.StructField(ROW_ID, T.LongType(), metadata={FIELD_ID: ROW_ID_FIELD_ID}))
+        if group.rows_up_to is None:
+            fields.append(T.StructField(ROW_SNAPSHOT, T.LongType(), metadata={FIELD_ID: SNAPSHOT_FIELD_ID}))
     reader = spark.read.schema(T.StructType(fields)).option("__globPaths__", "false")
     rows = reader.parquet(*(spark_path(file.path) for file in members))
     if ordinal is not None:
@@ -201,15 +235,18 @@ def _read_group(
     if group.rows_up_to is not None:
         rows = rows.where(F.col(SNAPSHOT_COLUMN) <= F.lit(int(group.rows_up_to)))
     if ordinal is not None:
-        return rows.select(FILE, POSITION, ROW_ID, *_values(rows, columns, group, stored))
+        if group.rows_up_to is not None:
+            rows = rows.withColumnRenamed(SNAPSHOT_COLUMN, ROW_SNAPSHOT)
+        return rows.select(FILE, POSITION, ROW_ID, ROW_SNAPSHOT, *_values(rows, columns, group, stored))
     return _as_table(rows, columns, group, stored)
 
 
 def _place(group: _Group, ordinal: int) -> dict[str, Expression]:
     number = F.lit(ordinal << 32).cast("bigint").bitwiseOR(F.crc32(F.encode(F.col("_metadata.file_path"), "UTF-8")))
     found = {FILE: number, POSITION: F.col("_metadata.row_index")}
-    # A mapped file has no row ids of its own.
-    return found if group.mapping is None else {**found, ROW_ID: F.lit(None).cast("bigint")}
+    # A mapped file has no columns of DuckLake's own.
+    none = F.lit(None).cast("bigint")
+    return found if group.mapping is None else {**found, ROW_ID: none, ROW_SNAPSHOT: none}
 
 
 def rows_of_file(

@@ -12,7 +12,10 @@ from dbt.adapters.ducklake.spark.errors import UnsupportedType
 FIELD_ID = "parquet.field.id"
 # DuckLake's own columns in files, which are known by these ids.
 SNAPSHOT_FIELD_ID, ROW_ID_FIELD_ID = 2147483539, 2147483540
-ROW_ID_COLUMN = "_ducklake_internal_row_id"
+ROW_ID_COLUMN, SNAPSHOT_COLUMN = "_ducklake_internal_row_id", "_ducklake_internal_snapshot_id"
+# Columns of DuckLake's own, behind those of a table, with their ids.
+ROW_IDS = ((ROW_ID_COLUMN, ROW_ID_FIELD_ID),)
+VERSIONS = (*ROW_IDS, (SNAPSHOT_COLUMN, SNAPSHOT_FIELD_ID))
 
 _SPARK: dict[str, T.DataType] = {
     "boolean": T.BooleanType(),

@@ -8,7 +8,9 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import PurePosixPath
+from typing import NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
 import pyarrow as pa
@@ -18,6 +20,17 @@ from dbt.adapters.ducklake.spark.errors import DataPathNotWritable
 
 # What java.net.URI leaves as it is in a path. Other ASCII is percent-encoded, as are spaces of any script.
 _PLAIN_IN_URI = frozenset("/-_.!~*'():@&=+$,;")
+
+
+class FoundFile(NamedTuple):
+    path: str
+    size: int
+    modified: datetime
+
+
+def _moment(info: fs.FileInfo) -> datetime:
+    """A file whose age nobody tells counts as new."""
+    return datetime.fromtimestamp(info.mtime_ns / 1e9, UTC) if info.mtime_ns is not None else datetime.now(UTC)
 
 
 @dataclass(frozen=True)
@@ -33,10 +46,14 @@ class Storage:
 
     def files_below(self, folder: str) -> list[tuple[str, int]]:
         """Path and size of every file below a folder; nothing where there is no such folder."""
+        return [(file.path, file.size) for file in self.found_below(folder)]
+
+    def found_below(self, folder: str) -> list[FoundFile]:
+        """Every file below a folder, with when it was written."""
         system, inner = self._opened(folder)
         found = system.get_file_info(fs.FileSelector(inner, allow_not_found=True, recursive=True))
         start = folder[: len(folder) - len(inner)] if folder.endswith(inner) else ""
-        return [(start + info.path, info.size) for info in found if info.is_file]
+        return [FoundFile(start + info.path, info.size, _moment(info)) for info in found if info.is_file]
 
     def open(self, path: str) -> fs.NativeFile:
         system, inner = self._opened(path)

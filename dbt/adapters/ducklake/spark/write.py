@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, SparkSession
@@ -30,13 +31,14 @@ from dbt.adapters.ducklake.spark.errors import FilesNotFound, NullsRefused, Writ
 from dbt.adapters.ducklake.spark.footers import Footer, read_footers
 from dbt.adapters.ducklake.spark.own_folder import OwnFolder, own_folder
 from dbt.adapters.ducklake.spark.partition import PartitionKey, hive_folder, partition_keys, values_in_path
-from dbt.adapters.ducklake.spark.schema import FIELD_ID, ROW_ID_COLUMN, ROW_ID_FIELD_ID, quoted, spark_type
+from dbt.adapters.ducklake.spark.schema import FIELD_ID, quoted, spark_type
 from dbt.adapters.ducklake.spark.statistics import nulls_in, statistics_of
 from dbt.adapters.ducklake.spark.storage import Storage, spark_path
 
 _CODECS = {"uncompressed": "none", "lz4": "lz4_raw"}
 _ARROW_CODECS = {"uncompressed": "NONE", "lz4_raw": "LZ4"}
 _LEVELS = {"zstd": "parquet.compression.codec.zstd.level", "gzip": "zlib.compress.level"}
+OwnColumns: TypeAlias = Sequence[tuple[str, int]]
 # Longer bounds are cut, and the upper one raised, as DuckDB does.
 _LONGEST_BOUND = "256"
 
@@ -90,34 +92,36 @@ def write_rows(
     table: Table,
     settings: WriteSettings,
     sort_by: Sequence[Expression] = (),
-    with_row_ids: bool = False,
+    own: OwnColumns = (),
 ) -> list[FileToAdd]:
     """Write rows, whose columns are the table's in their order, and describe the files for a commit.
 
-    With row ids, which come as a last column, the rows are new versions of those that had these ids.
+    Rows that were there before carry columns of DuckLake's own behind the table's: their ids, and the snapshots that
+    they came with.
 
     NullsRefused where NOT NULL columns have NULLs. After any error, or a cancelled job, no file is left.
     """
     if settings.compression == "brotli":
         raise WriteRefused(str(table), "its option parquet_compression is brotli", "Spark has zstd, gzip and snappy.")
-    if with_row_ids:
-        _refuse_nanoseconds(table)
+    if own:
+        refuse_nanoseconds(table)
     keys = partition_keys(table)
     with own_folder(storage, table) as folder:
         with _file_size(spark, settings):
-            laid_out = _laid_out(rows, table, keys, settings, sort_by, with_row_ids)
+            laid_out = _laid_out(rows, table, keys, settings, sort_by, own)
             paths: set[str] | None
-            if with_row_ids and needs_mapping(table.columns):
-                paths = _arrow_files(storage, table, keys, settings, folder.path).write(laid_out)
+            names = tuple(key.name for key in keys)
+            if own and needs_mapping(table.columns):
+                paths = arrow_files(storage, table, names, settings, folder.path, own).write(laid_out)
             else:
-                paths = _run(storage, laid_out, keys, settings, folder.path)
-        found = _without_others(storage, folder.parquet_files(), paths)
+                paths = run_write(storage, laid_out, names, settings, folder.path)
+        found = without_others(storage, folder.parquet_files(), paths)
         # Spark writes a file even for no rows, but none where it makes folders for the keys of rows.
-        if not found and not ((keys or with_row_ids) and rows.isEmpty()):
+        if not found and not ((keys or own) and rows.isEmpty()):
             raise FilesNotFound(str(table), folder.path)
         footers = read_footers(storage, found)
         _refuse_nulls(table, footers)
-        return _described(folder, table, keys, settings, footers, with_row_ids)
+        return _described(folder, table, keys, settings, footers, is_mapped=not own)
 
 
 def as_table(rows: DataFrame, table: Table) -> DataFrame:
@@ -143,7 +147,7 @@ def _laid_out(
     keys: Sequence[PartitionKey],
     settings: WriteSettings,
     sort_by: Sequence[Expression],
-    with_row_ids: bool,
+    own: OwnColumns,
 ) -> DataFrame:
     """The rows as they go to files: columns of the table's types with their ids, keys beside them, sorted."""
     # The rows' own columns by place: their names may not be the table's, and may repeat.
@@ -155,19 +159,16 @@ def _laid_out(
         for place, column in enumerate(table.columns)
     ]
     checked = [
-        _without_nulls(value, column, table, with_row_ids) for value, column in zip(columns, table.columns, strict=True)
+        _without_nulls(value, column, table, bool(own)) for value, column in zip(columns, table.columns, strict=True)
     ]
-    if with_row_ids:
-        row_id = F.col(f"_ducklake_{len(columns)}")
-        checked.append(row_id.alias(ROW_ID_COLUMN, metadata={FIELD_ID: ROW_ID_FIELD_ID}))
-    rows = rows.select(*checked)
+    rows = rows.select(*checked, *own_columns(own, len(columns)))
     if keys:
         named = {column.name: F.col(quoted(column.name)) for column in table.columns}
         rows = rows.select("*", *(key.text(named[key.column.name]) for key in keys))
         rows = rows.hint("rebalance", *(F.col(key.name) for key in keys))
     elif settings.target_file_size:
         rows = rows.hint("rebalance")
-    if keys and with_row_ids and not (sort_by and settings.sort):
+    if keys and own and not (sort_by and settings.sort):
         rows = rows.sortWithinPartitions(*(F.col(key.name) for key in keys))
     if sort_by and settings.sort:
         rows = rows.sortWithinPartitions(*(F.col(key.name) for key in keys), *sort_by)
@@ -184,7 +185,7 @@ def _without_nulls(value: Expression, column: Column, table: Table, at_once: boo
     return checked.alias(column.name, metadata={FIELD_ID: int(column.id)})
 
 
-def _refuse_nanoseconds(table: Table) -> None:
+def refuse_nanoseconds(table: Table) -> None:
     """Rows that are written again would lose them, in columns that the statement does not even name."""
     for column in table.columns:
         if any(leaf.type.name == "timestamp_ns" for leaf in column.leaves()):
@@ -192,8 +193,16 @@ def _refuse_nanoseconds(table: Table) -> None:
             raise WriteRefused(str(table), found, "Update its rows with DuckDB, or change the column's type.")
 
 
-def _arrow_files(
-    storage: Storage, table: Table, keys: Sequence[PartitionKey], settings: WriteSettings, folder: str
+def own_columns(own: OwnColumns, first: int) -> list[Expression]:
+    """The columns from a place on as DuckLake's own."""
+    return [
+        F.col(f"_ducklake_{place}").alias(name, metadata={FIELD_ID: field_id})
+        for place, (name, field_id) in enumerate(own, first)
+    ]
+
+
+def arrow_files(
+    storage: Storage, table: Table, keys: tuple[str, ...], settings: WriteSettings, folder: str, own: OwnColumns
 ) -> ArrowFiles:
     level = settings.compression_level
     options = {
@@ -203,12 +212,12 @@ def _arrow_files(
         "write_statistics": counted_leaves(table.columns),
         "store_schema": False,
     }
-    names = tuple(key.name for key in keys)
-    return ArrowFiles(storage, folder, schema_with_ids(table.columns), options, int(settings.row_group_rows), names)
+    schema = schema_with_ids(table.columns, own)
+    return ArrowFiles(storage, folder, schema, options, int(settings.row_group_rows), keys)
 
 
-def _run(
-    storage: Storage, rows: DataFrame, keys: Sequence[PartitionKey], settings: WriteSettings, folder: str
+def run_write(
+    storage: Storage, rows: DataFrame, keys: Sequence[str], settings: WriteSettings, folder: str
 ) -> set[str] | None:
     """Spark's own committer leaves nothing of a task that failed: all that lies there was written (None)."""
     if storage.is_local:
@@ -218,12 +227,12 @@ def _run(
     for name, value in settings.writer_options():
         writer = writer.option(name, value)
     if keys:
-        writer = writer.partitionBy(*(key.name for key in keys))
+        writer = writer.partitionBy(*keys)
     writer.parquet(spark_path(folder))
     return None
 
 
-def _without_others(storage: Storage, found: list[tuple[str, int]], paths: set[str] | None) -> list[tuple[str, int]]:
+def without_others(storage: Storage, found: list[tuple[str, int]], paths: set[str] | None) -> list[tuple[str, int]]:
     """The files at these paths; the others are removed."""
     if paths is None:
         return found
@@ -267,9 +276,9 @@ def _described(
     keys: Sequence[PartitionKey],
     settings: WriteSettings,
     footers: Sequence[Footer],
-    with_row_ids: bool,
+    is_mapped: bool,
 ) -> list[FileToAdd]:
-    mapping = name_mapping(table.columns) if needs_mapping(table.columns) and not with_row_ids else None
+    mapping = name_mapping(table.columns) if needs_mapping(table.columns) and is_mapped else None
     described: list[FileToAdd] = []
     for footer in footers:
         if footer.metadata.num_rows == 0:

@@ -104,7 +104,7 @@ def _list_files(found: Read, arguments: Arguments) -> Result:
     given = arguments.taken("catalog", "table_name", "schema", "snapshot_version", "snapshot_time", required=2)
     lake, snapshot = _lake(found, arguments, given["catalog"])
     if (version := given.get("snapshot_version")) is not None:
-        snapshot = lake.snapshot(version=int(version))
+        snapshot = lake.snapshot(version=int(str(version)))
     elif (time := given.get("snapshot_time")) is not None:
         snapshot = lake.snapshot(time=_moment(arguments, time))
     table = snapshot.table(str(given.get("schema") or found.session.schema), str(given["table_name"]))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from dbt.adapters.ducklake.statements.kinds.alter_table import AlterTable, read_alter
-from dbt.adapters.ducklake.statements.kinds.call import Call, read_call
+from dbt.adapters.ducklake.statements.kinds.call import Call, Checkpoint, read_call, read_checkpoint
 from dbt.adapters.ducklake.statements.kinds.comment import Comment, read_comment
 from dbt.adapters.ducklake.statements.kinds.create_table import CreateTable, read_create_table
 from dbt.adapters.ducklake.statements.kinds.delete import Delete, read_delete
@@ -30,7 +30,7 @@ from dbt.adapters.ducklake.statements.reader import Reader
 Statement: TypeAlias = (
     Query | CreateTable | CreateView | CreateSchema | Use | Insert | Update | Delete | Merge
     | Drop | Truncate | AlterTable | Comment | Describe
-    | Show | Call | SparkCommand | Commit
+    | Show | Call | Checkpoint | SparkCommand | Commit
 )  # fmt: skip
 
 _READERS: dict[str, Callable[[Reader], Statement]] = {
@@ -46,6 +46,7 @@ _READERS: dict[str, Callable[[Reader], Statement]] = {
     "DESC": read_describe,
     "SHOW": read_show,
     "CALL": read_call,
+    "CHECKPOINT": read_checkpoint,
     "USE": read_use,
     "COMMIT": read_commit,
     "SET": lambda reader: read_spark_command(reader, "SET"),
@@ -70,7 +71,7 @@ def parse(sql: str) -> Statement:
             return read(reader)
     raise reader.unexpected(
         "There are queries, CREATE, INSERT, UPDATE, DELETE, MERGE, ALTER, DROP, TRUNCATE, COMMENT ON, DESCRIBE, SHOW, "
-        "USE, SET and CALL."
+        "USE, SET, CALL and CHECKPOINT."
     )
 
 

@@ -24,7 +24,7 @@ class _Dialect(Spark):
 
 
 _STRINGS = frozenset({TokenType.STRING, TokenType.RAW_STRING})
-_OPENING = {"(": 1, ")": -1}
+_OPENING = {"(": 1, ")": -1, "[": 1, "]": -1}
 
 
 class Name(NamedTuple):

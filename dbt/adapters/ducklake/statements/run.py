@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dbt.adapters.ducklake.statements.kinds.alter_table import AlterTable, run_alter
-from dbt.adapters.ducklake.statements.kinds.call import Call, run_call
+from dbt.adapters.ducklake.statements.kinds.call import Call, Checkpoint, run_call, run_checkpoint
 from dbt.adapters.ducklake.statements.kinds.comment import Comment, run_comment
 from dbt.adapters.ducklake.statements.kinds.create_table import CreateTable, run_create_table
 from dbt.adapters.ducklake.statements.kinds.delete import Delete, run_delete
@@ -42,6 +42,7 @@ _RUNNERS: dict[type, Callable[[LakeSession, Any], Outcome]] = {
     Describe: run_describe,
     Show: run_show,
     Call: run_call,
+    Checkpoint: run_checkpoint,
     SparkCommand: run_spark_command,
     Commit: run_commit,
 }

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from dbt.adapters.ducklake.lake import CommitMessage, Lake
 from dbt.adapters.ducklake.statements.arguments import Arguments, Literal, read_arguments
 from dbt.adapters.ducklake.statements.errors import NotUnderstood
+from dbt.adapters.ducklake.statements.maintenance import procedures
 from dbt.adapters.ducklake.statements.outcome import Outcome
-from dbt.adapters.ducklake.statements.reader import Reader
+from dbt.adapters.ducklake.statements.reader import Name, Reader
 from dbt.adapters.ducklake.statements.session import LakeSession
 
 
@@ -30,9 +31,29 @@ def read_call(reader: Reader) -> Call:
     return Call(read_arguments(name, text, place))
 
 
+@dataclass(frozen=True)
+class Checkpoint:
+    """All of a lake's maintenance by its own options, in the order in which DuckDB does it."""
+
+    lake: Name | None
+
+
+def read_checkpoint(reader: Reader) -> Checkpoint:
+    lake = None if reader.is_done else reader.name()
+    reader.finish()
+    return Checkpoint(lake)
+
+
+def run_checkpoint(session: LakeSession, statement: Checkpoint) -> Outcome:
+    place = statement.lake.place if statement.lake else None
+    lake = str(statement.lake) if statement.lake else session.lake_name
+    for name in _CHECKPOINT:
+        _PROCEDURES[name](session, Arguments(name, place, (lake,), {}))
+    return Outcome("CHECKPOINT")
+
+
 def run_call(session: LakeSession, statement: Call) -> Outcome:
-    _PROCEDURES[statement.arguments.function](session, statement.arguments)
-    return Outcome("CALL")
+    return _PROCEDURES[statement.arguments.function](session, statement.arguments) or Outcome("CALL")
 
 
 def _set_option(session: LakeSession, arguments: Arguments) -> None:
@@ -47,10 +68,26 @@ def _set_commit_message(session: LakeSession, arguments: Arguments) -> None:
     session.said = CommitMessage(_text(given["author"]), _text(given["commit_message"]), _text(given.get("extra_info")))
 
 
-_PROCEDURES: dict[str, Callable[[LakeSession, Arguments], None]] = {
+_PROCEDURES: dict[str, Callable[[LakeSession, Arguments], Outcome | None]] = {
     "ducklake_set_option": _set_option,
     "ducklake_set_commit_message": _set_commit_message,
+    "ducklake_merge_adjacent_files": procedures.merge_adjacent_files,
+    "ducklake_rewrite_data_files": procedures.rewrite_files,
+    "ducklake_flush_inlined_data": procedures.flush_inlined_data,
+    "ducklake_compact": procedures.compact_table,
+    "ducklake_expire_snapshots": procedures.expire_snapshots,
+    "ducklake_cleanup_old_files": procedures.cleanup_old_files,
+    "ducklake_delete_orphaned_files": procedures.delete_orphaned_files,
 }
+
+_CHECKPOINT = (
+    "ducklake_flush_inlined_data",
+    "ducklake_expire_snapshots",
+    "ducklake_merge_adjacent_files",
+    "ducklake_rewrite_data_files",
+    "ducklake_cleanup_old_files",
+    "ducklake_delete_orphaned_files",
+)
 
 
 def _lake(session: LakeSession, given: dict[str, Literal]) -> Lake:
