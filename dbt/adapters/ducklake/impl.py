@@ -15,7 +15,7 @@ from dbt.adapters.sql import SQLAdapter
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.ducklake import metadata, time_travel
+from dbt.adapters.ducklake import maintenance, metadata, time_travel
 from dbt.adapters.ducklake.column import DuckLakeColumn
 from dbt.adapters.ducklake.connections import DuckLakeConnectionManager
 from dbt.adapters.ducklake.errors import OURS, as_dbt
@@ -303,6 +303,43 @@ class DuckLakeAdapter(SQLAdapter):
             if session.spark.settings.remote is None:
                 check_java()
         self.execute("select 1 as id", fetch=True)
+
+    # Maintenance.
+
+    @available
+    def compact_statement(self, relation: BaseRelation | str, model: Mapping[str, Any]) -> str:
+        """What a post-hook compacts a relation with, by its model's `compaction`; nothing where that is false."""
+        policy = maintenance.policy_of(model.get("config") or {}, str(relation))
+        home = self.config.credentials.database, self.config.credentials.schema
+        with self._translated():
+            return "" if policy is None else maintenance.compact_statement(relation, home, policy)
+
+    @available
+    def maintenance_call(self, procedure: str, database: str | None, arguments: Mapping[str, Any]) -> str:
+        """One of DuckLake's procedures as a statement; of the target's own lake where none is named."""
+        return maintenance.call(procedure, database or self.config.credentials.database, arguments)
+
+    @available.parse(lambda *a, **k: [])
+    def maintenance_steps(
+        self, database: str | None, models: Sequence[Mapping[str, Any]], older_than: str | None, orphans: bool
+    ) -> list[maintenance.Step]:
+        """What there is to do to a lake, by the policies of these models."""
+        policies = {
+            fold(f"{model['schema']}.{model['alias']}"): maintenance.policy_of(model["config"], model["alias"])
+            for model in models
+        }
+        name = database or self.config.credentials.database
+        with self._translated():
+            return list(maintenance.steps(self._lake(name), name, policies, older_than, orphans))
+
+    @available.parse(lambda *a, **k: {})
+    def lake_report(self, database: str | None, orphans: bool) -> dict[str, Any]:
+        with self._session() as session:
+            return maintenance.report(session, self._lake(database), orphans)
+
+    @available.parse(lambda *a, **k: [])
+    def report_lines(self, report: Mapping[str, Any]) -> list[str]:
+        return maintenance.shown(report)
 
     # Other times.
 

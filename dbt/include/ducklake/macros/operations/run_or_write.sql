@@ -5,4 +5,7 @@
   {%- endif -%}
   {%- set done = run_query(statement) -%}
   {%- do log(statement, info=True) -%}
+  {%- for row in done.rows if done -%}
+    {%- do log('  ' ~ row.values() | join(' | '), info=True) -%}
+  {%- endfor -%}
 {%- endmacro %}
