@@ -41,7 +41,7 @@ class Lake:
         return [row[0] for row in self.place.asked("SELECT snapshot_id FROM lake.snapshots() ORDER BY 1")]
 
     def lying(self) -> set[Path]:
-        return {path for path in Path(self.place.data_path).rglob("*.parquet")}
+        return set(Path(self.place.data_path).rglob("*.parquet"))
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_a_merge_keeps_to_a_partition_and_to_bounds(lake: Lake) -> None:
     assert lake.call("CALL ducklake_merge_adjacent_files('lake', 't', partition => 'k=a')") == [("main", "t", 4, 1)]
     assert lake.call("CALL ducklake_merge_adjacent_files('lake', 't', partition => 'k=null')") == [("main", "t", 4, 1)]
     assert lake.files() == 6
-    with pytest.raises(NotAllowed, match="there is no key region. Its keys are: k."):
+    with pytest.raises(NotAllowed, match="there is no key region"):
         lake.call("CALL ducklake_merge_adjacent_files('lake', 't', partition => 'region=a')")
     lake.place.judged(*(f"INSERT INTO t SELECT {n}, x FROM (VALUES ('a'), ('c')) v(x)" for n in range(4)))
     assert lake.call("CALL ducklake_merge_adjacent_files('lake', 't', max_compacted_files => 1)")[0][3] == 1

@@ -41,6 +41,10 @@ SPECIAL = {
 }  # fmt: skip
 
 
+# Types that Spark does not write for DuckDB.
+NOT_WRITTEN = ("INTERVAL", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
+
+
 class Generator:
     """Runs random statements on an attached lake. What the extension refuses is passed over."""
 
@@ -84,7 +88,7 @@ class Generator:
 
     def _type(self) -> str:
         choices = list(SCALARS) if self.random.random() < 0.75 else list(NESTED)
-        return self.random.choice(choices)
+        return self.random.choice([kind for kind in choices if kind not in self.without])
 
     def _value(self, type_: str, seed: str) -> str:
         chance = self.random.random()

@@ -29,7 +29,7 @@ class Twins:
 
 
 def twins(seed: int, kind: str, steps: int, place_of: PlaceOf, without: tuple[str, ...] = ()) -> Twins:
-    """Twins after random statements; `without` are steps of the generator that are left out."""
+    """Twins after random statements; `without` are steps of the generator, and types, that are left out."""
     return Twins(_made(seed, kind, steps, place_of, without), _made(seed, kind, steps, place_of, without))
 
 

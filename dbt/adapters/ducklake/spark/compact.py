@@ -52,6 +52,7 @@ from dbt.adapters.ducklake.spark.write import (
     own_columns,
     refuse_nanoseconds,
     run_write,
+    set_to,
     without_others,
     write_rows,
 )
@@ -77,10 +78,12 @@ def merge_files(
     for column in table.columns:
         refuse_types(column, table)
     parts = []
-    for group in groups:
+    for place, group in enumerate(groups):
         rows = scan_versions(spark, storage, table, replace(files, data_files=group.files), snapshot).coalesce(1)
-        parts.append(rows.sortWithinPartitions(*sort_by) if sort_by else rows)
-    with own_folder(storage, table) as folder:
+        rows = rows.sortWithinPartitions(*sort_by) if sort_by else rows
+        parts.append(rows.withColumn(_GROUP, F.lit(str(place))))
+    # Else the single partitions of the parts would be taken together (Spark 4.1).
+    with own_folder(storage, table) as folder, set_to(spark, "spark.sql.unionOutputPartitioning", "false"):
         footers = _written(folder, table, reduce(DataFrame.unionAll, parts), len(parts), settings)
         _check_rows(table, groups, footers)
         return [
@@ -92,16 +95,15 @@ def merge_files(
 def _written(folder: OwnFolder, table: Table, rows: DataFrame, count: int, settings: WriteSettings) -> list[Footer]:
     """Write each of the partitions of rows to a file; their footers, in the order of the partitions."""
     width = len(table.columns)
-    placed = rows.toDF(*(f"_ducklake_{place}" for place in range(width + 2)))
+    placed = rows.toDF(*(f"_ducklake_{place}" for place in range(width + len(VERSIONS))), _GROUP)
     values = [
         F.col(f"_ducklake_{place}").alias(column.name, metadata={FIELD_ID: int(column.id)})
         for place, column in enumerate(table.columns)
     ]
     chosen = [*values, *own_columns(VERSIONS, width)]
     if needs_mapping(table.columns):
-        group = F.spark_partition_id().cast("string").alias(_GROUP)
         writer = arrow_files(folder.storage, table, (_GROUP,), settings, folder.path, VERSIONS)
-        paths: set[str] | None = writer.write(placed.select(*chosen, group))
+        paths: set[str] | None = writer.write(placed.select(*chosen, _GROUP))
     else:
         paths = run_write(folder.storage, placed.select(*chosen), (), settings, folder.path)
     found = without_others(folder.storage, folder.parquet_files(), paths)

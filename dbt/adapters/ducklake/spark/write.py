@@ -248,9 +248,15 @@ def _file_size(spark: SparkSession, settings: WriteSettings) -> Iterator[None]:
     if settings.target_file_size is None:
         yield
         return
-    key = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
+    with set_to(spark, "spark.sql.adaptive.advisoryPartitionSizeInBytes", f"{settings.target_file_size}b"):
+        yield
+
+
+@contextmanager
+def set_to(spark: SparkSession, key: str, value: str) -> Iterator[None]:
+    """A setting of the session, in the block."""
     before = spark.conf.get(key, None)
-    spark.conf.set(key, f"{settings.target_file_size}b")
+    spark.conf.set(key, value)
     try:
         yield
     finally:

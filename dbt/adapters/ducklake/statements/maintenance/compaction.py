@@ -17,7 +17,9 @@ from dbt.adapters.ducklake.lake import (
     DataFile,
     FileId,
     Lake,
+    MergeGroup,
     Snapshot,
+    SnapshotId,
     Table,
     TableFiles,
     VersionsFile,
@@ -26,7 +28,7 @@ from dbt.adapters.ducklake.lake import (
     merge_groups,
 )
 from dbt.adapters.ducklake.spark.compact import flush_deletes, flush_rows, merge_files, rewrite_files
-from dbt.adapters.ducklake.spark.query import Sorted, sort_keys
+from dbt.adapters.ducklake.spark.query import Sorted, Spark, sort_keys
 from dbt.adapters.ducklake.spark.write import WriteSettings
 from dbt.adapters.ducklake.statements.maintenance.partitions import Partition
 from dbt.adapters.ducklake.statements.session import LakeName, LakeSession
@@ -126,17 +128,21 @@ def _merge_some(session: LakeSession, lake: Lake, asked: Asked) -> tuple[Compact
     if asked.dry_run or not groups:
         processed = sum(len(group.files) for group in groups)
         return one.done(processed, len(groups), sum(group.size for group in groups)), False
-    since = groups[0].since
-    some = [group for group in groups if group.since == since][:_FILES_AT_ONCE]
+    some = groups[:_FILES_AT_ONCE]
     with session.spark.job(f"CALL ducklake_merge_adjacent_files {asked.name}") as spark, one.writing() as work:
-        table = one.base.as_of(one.table, since)
-        files = merge_files(
-            spark, session.storage(lake), table, some, one.files, one.base.id, one.settings, one.sort(table)
-        )
-        _kept(work, files)
-        work.transaction.merge_files(one.table, [file.id for group in some for file in group.files], files)
-    done = one.done(sum(len(group.files) for group in some), len(files), sum(group.size for group in some))
+        for since in sorted({group.since for group in some}):
+            _merge(one, spark, work, since, [group for group in some if group.since == since])
+    done = one.done(sum(len(group.files) for group in some), len(some), sum(group.size for group in some))
     return done, len(some) < len(groups)
+
+
+def _merge(one: _Compaction, spark: Spark, work: Writing, since: SnapshotId, groups: Sequence[MergeGroup]) -> None:
+    """Files are written under the definition that they were made under: earlier snapshots read them by it."""
+    table = one.base.as_of(one.table, since)
+    storage = one.session.storage(one.lake)
+    files = merge_files(spark, storage, table, groups, one.files, one.base.id, one.settings, one.sort(table))
+    _kept(work, files)
+    work.transaction.merge_files(one.table, [file.id for group in groups for file in group.files], files)
 
 
 def rewrite_data_files(session: LakeSession, lake: Lake, asked: Asked) -> Compacted:
