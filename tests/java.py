@@ -4,4 +4,5 @@ from __future__ import annotations
 
 from dbt.adapters.ducklake.spark.java import OPTIONS
 
-QUICK = {OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+# Code for which the cache has no room is interpreted, and the first compiler alone would reserve little.
+QUICK = {OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"}

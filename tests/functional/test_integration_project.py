@@ -7,6 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +97,40 @@ def test_the_catalog_tells_rows_and_files(shop: Path) -> None:
 def test_a_missing_java_is_said_in_one_line(shop: Path) -> None:
     with pytest.raises(AssertionError, match="Spark needs Java 17 or newer, and JAVA_HOME is /nonexistent"):
         dbt(shop, "debug", JAVA_HOME="/nonexistent")
+
+
+def run_increments(shop: Path, lake: str, increments: int) -> list[int]:
+    """Run one model again and again, in this process; how many files its table has after each time."""
+    from dbt.cli.main import dbtRunner
+
+    os.environ["SHOP_LAKE"] = lake
+    counts = []
+    for number in range(1, increments + 1):
+        until = json.dumps({"orders_until": 6 * number})
+        folders = ["--project-dir", str(shop), "--profiles-dir", str(shop)]
+        done = dbtRunner().invoke(["--quiet", "run", "--select", "order_log", "--vars", until, *folders])
+        assert done.success, done.exception
+        with Judge() as judge:
+            judge.attach(f"duckdb:{lake}")
+            counts.append(judge.rows("SELECT count(*) FROM ducklake_list_files('lake', 'order_log')")[0][0])
+    return counts
+
+
+@pytest.mark.slow
+def test_fifty_small_increments_leave_few_files(shop: Path) -> None:
+    lake = str(shop.parent / "increments.ducklake")
+    dbt(shop, "build", "--select", "+stg_orders", SHOP_LAKE=lake)
+    with get_context("spawn").Pool(1) as pool:
+        counts = pool.apply(run_increments, (shop, lake, 50))
+    print(f"\nfiles after each of 50 increments: {counts}")
+    # Each increment brings one file or two; ten small ones become one.
+    assert max(counts) <= 11
+    assert sum(later < earlier for earlier, later in pairwise(counts)) >= 4
+    with Judge() as judge:
+        judge.attach(f"duckdb:{lake}")
+        assert judge.rows("SELECT count(*), count(DISTINCT order_id) FROM lake.main.order_log") == [(300, 300)]
+        made = "SELECT count(*) FROM lake.snapshots() WHERE list_contains(map_keys(changes), 'merge_adjacent')"
+        print("merges:", judge.rows(made))
+        (last,) = judge.rows("SELECT max(snapshot_id) FROM lake.snapshots()")[0]
+        inserted = f"SELECT count(*) FROM ducklake_table_insertions('lake', 'main', 'order_log', 0, {last})"
+        assert judge.rows(inserted) == [(300,)]
