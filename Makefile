@@ -6,7 +6,7 @@ CLASSES := $(VENV)/classes
 export PIP_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo java check test test-all test-seeds bench bench-spark bench-changes format constraints clean
+.PHONY: help demo java check test test-all test-seeds bench bench-spark bench-changes bench-maintenance format constraints clean
 
 help:  ## What there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -50,6 +50,9 @@ bench-spark: java $(READY)  ## dbt with this adapter and with dbt-spark side by 
 bench-changes: java $(CLASSES)  ## Merge, append and delete: beside dbt-duckdb on DuckLake, rewriting with dbt-spark, and raw Spark
 	$(BIN)/pip install --quiet --progress-bar off -e '.[bench]'
 	$(BIN)/python -m tests.bench.changes
+
+bench-maintenance: java $(CLASSES)  ## Compaction and expiry: beside the extension, and Spark reading and writing the same bytes
+	$(BIN)/python -m tests.bench.maintenance
 
 format: $(READY)  ## Format the code and mend what ruff can mend
 	$(BIN)/ruff format .

@@ -55,6 +55,8 @@ def test_nothing_that_was_to_be_read_changes(
 ) -> None:
     # The types that Spark does not write are in one lake of four.
     without = LEFT_OUT_OF[procedure] + (() if seed % 4 == 3 else NOT_WRITTEN)
+    # In one lake of two the extension has compacted before us.
+    without = tuple(name for name in without if name != "_maintain" or seed % 2 == 0)
     both = twins(seed, kind, STEPS, place_of, without)
     # The extension writes the delete files of one statement in an order of chance.
     were_alike, warned = not differences(_without(both.ours.tables()), _without(both.theirs.tables())), list[str]()

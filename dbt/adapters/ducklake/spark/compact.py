@@ -32,6 +32,7 @@ from dbt.adapters.ducklake.lake import (
     Table,
     TableFiles,
     VersionsFile,
+    deleted_rows,
     new_uuid,
 )
 from dbt.adapters.ducklake.spark.assignment import refuse_types
@@ -51,6 +52,7 @@ from dbt.adapters.ducklake.spark.write import (
     needs_mapping,
     own_columns,
     refuse_nanoseconds,
+    remove_files,
     run_write,
     set_to,
     without_others,
@@ -161,7 +163,12 @@ def rewrite_files(
     """The rows of files that are not deleted in about `count` new ones, which hold their ids."""
     rows = scan_versions(spark, storage, table, replace(files, data_files=tuple(sources)), snapshot)
     kept = rows.select(*(quoted(column.name) for column in table.columns), ROW_ID)
-    return write_rows(spark, storage, kept.coalesce(max(1, count)), table, settings, sort_by, own=ROW_IDS)
+    made = write_rows(spark, storage, kept.coalesce(max(1, count)), table, settings, sort_by, own=ROW_IDS)
+    expected = sum(file.record_count - deleted_rows(file, files) for file in sources)
+    if (found := sum(file.record_count for file in made)) != expected:
+        remove_files(storage, made)
+        raise RowsDiffer(str(table), f"{expected} rows should be left in {len(sources)} of its files", f"{found} are")
+    return made
 
 
 def flush_rows(

@@ -41,13 +41,15 @@ from dbt.adapters.ducklake.spark.schema import (
     quoted,
     spark_type,
 )
-from dbt.adapters.ducklake.spark.storage import Storage, spark_path
+from dbt.adapters.ducklake.spark.storage import Storage, file_uri, spark_path
 from dbt.adapters.ducklake.spark.stored import AMBIGUOUS, StoredTypes, converted, needs_conversion, read_field
 
 # What a row of a file is and when it came, beside the table's columns.
 POSITION, ROW_ID, ROW_SNAPSHOT = "_ducklake_position", "_ducklake_row_id", "_ducklake_row_snapshot"
 # Which file a row lies in, as a number that one scan gives it; inlined rows lie in none.
 FILE, INLINED = "_ducklake_file", -1
+# In place of a group's number: FILE is a hash of the file's path, which costs less than a number for each row.
+HASHED = -1
 
 
 @dataclass(frozen=True)
@@ -99,18 +101,17 @@ def scan_versions(
     """The rows of data files that are not deleted with, behind the table's columns, the id of each (ROW_ID) and the
     snapshot that it came with (ROW_SNAPSHOT). Inlined rows are not among them."""
     _refuse_unreadable(table)
-    groups = _grouped(storage, files, table.columns, are_placed=True)
-    numbers: dict[int, DataFile] = {}
-    parts = []
-    for ordinal, (group, members) in enumerate(groups.items()):
-        numbers |= {_file_in_group(ordinal, file): file for file in members}
-        parts.append(_read_group(spark, storage, table, files, snapshot, group, members, table.columns, ordinal))
+    parts = [
+        _read_group(spark, storage, table, files, snapshot, group, members, table.columns, HASHED)
+        for group, members in _grouped(storage, files, table.columns).items()
+    ]
     rows = reduce(DataFrame.unionAll, parts)
-    firsts = [None if file.row_id_start is None else int(file.row_id_start) for file in numbers.values()]
-    begins = [int(file.begin) for file in numbers.values()]
-    columns = [pa.array(values, pa.int64()) for values in (list(numbers), firsts, begins)]
-    owners = keys_dataframe(spark, ["_number", "_first", "_begin"], columns)
-    owned = rows.join(F.broadcast(owners), F.col(FILE) == F.col("_number"))
+    members = files.data_files
+    firsts = pa.array([None if file.row_id_start is None else int(file.row_id_start) for file in members], pa.int64())
+    begins = pa.array([int(file.begin) for file in members], pa.int64())
+    uris = pa.array([file_uri(file.path) for file in members])
+    owners = keys_dataframe(spark, ["_uri", "_first", "_begin"], [uris, firsts, begins])
+    owned = rows.join(F.broadcast(owners), F.col(FILE) == F.xxhash64("_uri"))
     unknown = F.raise_error(F.lit(f"A data file of {table} does not say the ids of its rows")).cast("bigint")
     row_id = F.coalesce(F.col(ROW_ID), F.col("_first") + F.col(POSITION), unknown)
     came = F.coalesce(F.col(ROW_SNAPSHOT), F.col("_begin"))
@@ -242,7 +243,11 @@ def _read_group(
 
 
 def _place(group: _Group, ordinal: int) -> dict[str, Expression]:
-    number = F.lit(ordinal << 32).cast("bigint").bitwiseOR(F.crc32(F.encode(F.col("_metadata.file_path"), "UTF-8")))
+    path = F.col("_metadata.file_path")
+    if ordinal == HASHED:
+        number = F.xxhash64(path)
+    else:
+        number = F.lit(ordinal << 32).cast("bigint").bitwiseOR(F.crc32(F.encode(path, "UTF-8")))
     found = {FILE: number, POSITION: F.col("_metadata.row_index")}
     # A mapped file has no columns of DuckLake's own.
     none = F.lit(None).cast("bigint")
