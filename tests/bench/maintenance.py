@@ -114,8 +114,10 @@ def extension(folder: Path, work: str) -> Callable[[], None]:
 
 
 def raw(folder: Path, work: str) -> Callable[[], None]:
-    """Spark reads the same files and writes as many as ours makes, and as many bytes: with an id for each row. Of deleted
-    rows it knows nothing."""
+    """Spark reads the same files and writes as many as ours makes, and as many bytes: with an id for each row.
+
+    Of deleted rows it knows nothing.
+    """
     spark = SparkHandle(settings(folder)).session()
     spark.range(10).count()
     paths = sorted(str(path) for path in (folder / "data").rglob("*.parquet") if "-delete" not in path.name)

@@ -91,7 +91,7 @@ def test_what_an_alter_changes() -> None:
         ("insert into t replace using (a) where select 1", "After WHERE a condition should stand."),
         ("alter table t frobnicate", "ALTER TABLE takes ADD COLUMNS"),
         ("drop index i", "DROP takes TABLE, VIEW or SCHEMA."),
-        ("call ducklake_merge('lake')", "There are: ducklake_cleanup_old_files, ducklake_compact, "),
+        ("call ducklake_merge('lake')", "There are: ducklake_add_data_files, ducklake_cleanup_old_files, "),
         ("", "Here a statement should stand."),
     ],
 )

@@ -17,8 +17,8 @@ class StoredPath(NamedTuple):
 
 
 def stored_path(text: str | None, is_relative: bool | None) -> StoredPath:
-    """NULL is the path of the parent itself."""
-    return StoredPath("", True) if text is None else StoredPath(text, is_relative is not False)
+    """NULL is the path of the parent itself. A query that does not decode its columns has 0 and 1 from SQLite."""
+    return StoredPath("", True) if text is None else StoredPath(text, is_relative is None or bool(is_relative))
 
 
 def path_below(folder: str, full: str) -> StoredPath:

@@ -9,6 +9,7 @@ SparkRoomError
 ├── UnreadableFile         a Parquet file that is not what the metadata say
 ├── NullsRefused           NULLs for NOT NULL columns
 ├── FilesNotFound          files that Spark wrote are not to be seen from here
+├── FileNotAdded           a file that is not what its table takes
 ├── RowsDiffer             files hold other rows than the metadata say
 ├── MatchedTwice           one row of a table is changed by several rows of a source
 ├── WriteRefused           rows that cannot be written as the table wants them
@@ -86,6 +87,12 @@ class FilesNotFound(SparkRoomError):
             f"Cannot write to {table}: Spark wrote its files to {folder}, and from here there are none. Executors and "
             "this process must see the same storage: use an object store or a shared folder as `data_path`."
         )
+
+
+class FileNotAdded(SparkRoomError):
+    def __init__(self, table: str, path: str, found: str, remedy: str) -> None:
+        self.table, self.path, self.found = table, path, found
+        super().__init__(f"Cannot add {path} to {table}: {found}. {remedy}")
 
 
 class RowsDiffer(SparkRoomError):

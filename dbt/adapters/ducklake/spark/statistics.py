@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -32,6 +32,12 @@ def statistics_of(footer: Footer, columns: Sequence[Column]) -> dict[ColumnId, C
         if statistics is not None:
             found[leaf.id] = statistics
     return found
+
+
+def foreign_statistics(footer: Footer, leaves: Mapping[int, Column]) -> dict[ColumnId, ColumnStatistics]:
+    """Statistics of leaves, by their places, of a file that others wrote: of floats none, as NaN may be left out."""
+    found = {leaf.id: _of_leaf(footer, place, leaf) for place, leaf in leaves.items() if leaf.type.name not in _FLOATS}
+    return {column_id: statistics for column_id, statistics in found.items() if statistics is not None}
 
 
 def nulls_in(footer: Footer, columns: Sequence[Column]) -> dict[ColumnId, int]:

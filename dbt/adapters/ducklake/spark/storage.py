@@ -5,6 +5,8 @@ Spark reads and writes the rows. This is for what the driver does with files as 
 
 from __future__ import annotations
 
+import os
+import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,6 +28,12 @@ class FoundFile(NamedTuple):
     path: str
     size: int
     modified: datetime
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    parts = re.split(r"(\*\*/?|\*|\?)", path)
+    known = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    return re.compile("".join(known.get(part) or re.escape(part) for part in parts))
 
 
 def _moment(info: fs.FileInfo) -> datetime:
@@ -54,6 +62,18 @@ class Storage:
         found = system.get_file_info(fs.FileSelector(inner, allow_not_found=True, recursive=True))
         start = folder[: len(folder) - len(inner)] if folder.endswith(inner) else ""
         return [FoundFile(start + info.path, info.size, _moment(info)) for info in found if info.is_file]
+
+    def matching(self, path: str) -> list[FoundFile]:
+        """The file at a path, or those that a pattern names: `*` and `?` within a folder, `**` across folders."""
+        if not _scheme(path):
+            path = os.path.abspath(path)
+        folder = path.split("*", 1)[0].split("?", 1)[0].rpartition("/")[0]
+        wanted = _pattern(path)
+        if folder == path.rpartition("/")[0] and not set("*?") & set(path):
+            system, inner = self._opened(path)
+            info = system.get_file_info(inner)
+            return [FoundFile(path, info.size, _moment(info))] if info.is_file else []
+        return sorted(file for file in self.found_below(folder) if wanted.fullmatch(file.path))
 
     def open(self, path: str) -> fs.NativeFile:
         system, inner = self._opened(path)

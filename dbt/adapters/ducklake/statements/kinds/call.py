@@ -74,6 +74,7 @@ _PROCEDURES: dict[str, Callable[[LakeSession, Arguments], Outcome | None]] = {
     "ducklake_merge_adjacent_files": procedures.merge_adjacent_files,
     "ducklake_rewrite_data_files": procedures.rewrite_files,
     "ducklake_flush_inlined_data": procedures.flush_inlined_data,
+    "ducklake_add_data_files": procedures.add_data_files,
     "ducklake_compact": procedures.compact_table,
     "ducklake_expire_snapshots": procedures.expire_snapshots,
     "ducklake_cleanup_old_files": procedures.cleanup_old_files,

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dbt.adapters.ducklake.lake import Bounds, Column, ColumnType, Lake, NotASpan, View, moment_before
+from dbt.adapters.ducklake.spark.add_files import Leniency, files_to_add
 from dbt.adapters.ducklake.spark.errors import UnsupportedType, WriteRefused
 from dbt.adapters.ducklake.statements.arguments import Arguments, Literal, moment_of
 from dbt.adapters.ducklake.statements.errors import NotAllowed
@@ -23,6 +24,7 @@ from dbt.adapters.ducklake.statements.maintenance.policy import Policy, compact
 from dbt.adapters.ducklake.statements.outcome import Listing, Outcome
 from dbt.adapters.ducklake.statements.reader import Name
 from dbt.adapters.ducklake.statements.session import LakeName, LakeSession
+from dbt.adapters.ducklake.statements.writing import writing
 
 Given = dict[str, Literal]
 Compacts = Callable[[LakeSession, Lake, Asked], Compacted]
@@ -48,6 +50,26 @@ def flush_inlined_data(session: LakeSession, arguments: Arguments) -> Outcome:
     done = _each_table(session, arguments, given, flush_inlined)
     rows = [(one.schema, one.table, one.processed) for one in done if one.processed or one.created]
     return _listed([("schema_name", "varchar"), ("table_name", "varchar"), ("rows_flushed", "int64")], rows)
+
+
+def add_data_files(session: LakeSession, arguments: Arguments) -> Outcome:
+    """Parquet files that others wrote become a table's own: from now on the lake removes them too."""
+    switches = ("hive_partitioning", "ignore_extra_columns", "allow_missing")
+    given = arguments.taken("catalog", "table_name", "path", "schema", *switches, "dry_run", required=3)
+    lake, paths = _lake(session, given), given["path"]
+    [name] = _names(session, arguments, given)
+    leniency = Leniency(**{switch: bool(given[switch]) for switch in switches if given.get(switch) is not None})
+    asked = f"call {arguments.function}"
+    with writing(session, lake) as work:
+        table = work.transaction.table(name.schema, name.name)
+        wanted = [str(path) for path in (paths if isinstance(paths, tuple) else (paths,))]
+        files = files_to_add(session.storage(lake), table, wanted, leniency)
+        known = lake.maintenance.known_files()
+        if twice := [file.path for file in files if file.path in known.in_use]:
+            raise NotAllowed(asked, f"{twice[0]} is in the lake already", "Its rows would be doubled.", arguments.place)
+        if not given.get("dry_run"):
+            work.transaction.append(table, files)
+    return _paths(file.path for file in files)
 
 
 def compact_table(session: LakeSession, arguments: Arguments) -> Outcome:

@@ -32,6 +32,12 @@
     'older_than': older_than, 'cleanup_all': cleanup_all, 'dry_run': dry_run})) }}
 {%- endmacro %}
 
+{% macro ducklake_add_data_files(table_name, path, schema=none, hive_partitioning=none, ignore_extra_columns=none, allow_missing=none, dry_run=none, database=none) -%}
+  {{ return(ducklake__call('ducklake_add_data_files', database, {
+    'table_name': table_name, 'path': path, 'schema': schema, 'hive_partitioning': hive_partitioning,
+    'ignore_extra_columns': ignore_extra_columns, 'allow_missing': allow_missing, 'dry_run': dry_run})) }}
+{%- endmacro %}
+
 {% macro ducklake_set_option(option_name, value, table_name=none, schema=none, database=none) -%}
   {{ return(ducklake__call('ducklake_set_option', database, {
     'option_name': option_name, 'value': value, 'table_name': table_name, 'schema': schema})) }}
