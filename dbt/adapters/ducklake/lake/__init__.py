@@ -36,6 +36,7 @@ from dbt.adapters.ducklake.lake.maintenance.planning import (
 from dbt.adapters.ducklake.lake.names import ColumnId, FileId, SchemaId, SnapshotId, TableId, fold, new_uuid
 from dbt.adapters.ducklake.lake.options import Options
 from dbt.adapters.ducklake.lake.partitioning import CALENDAR_PARTS, bucket_count, partition_text, partition_value
+from dbt.adapters.ducklake.lake.paths import plain
 from dbt.adapters.ducklake.lake.snapshot.feed import DeletedRows, EndedFile, InsertedRows, TableChanges
 from dbt.adapters.ducklake.lake.snapshot.files import DataFile, DeleteFile, MappedColumn, NameMapping, TableFiles
 from dbt.adapters.ducklake.lake.snapshot.inlined import InlinedRow, InlinedTable
@@ -134,6 +135,7 @@ __all__ = [
     "parse_value",
     "partition_text",
     "partition_value",
+    "plain",
     "type_from_text",
     "value_text",
 ]

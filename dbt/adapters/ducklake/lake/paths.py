@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from typing import NamedTuple
+from urllib.parse import unquote
 
 
 class StoredPath(NamedTuple):
@@ -24,6 +25,18 @@ def stored_path(text: str | None, is_relative: bool | None) -> StoredPath:
 def path_below(folder: str, full: str) -> StoredPath:
     """How a file is stored: relative where it lies below the folder that contains it."""
     return StoredPath(full[len(folder) :], True) if full.startswith(folder) else StoredPath(full, False)
+
+
+def plain(path: str) -> str:
+    """One spelling for the paths of one file: whoever asks whether a file is in use must not be misled by `//`, `/./`
+    or the scheme's name."""
+    scheme, separator, rest = path.partition("://")
+    if not separator:
+        return os.path.normpath(unquote(path.removeprefix("file:")) if path.startswith("file:") else path)
+    if scheme == "file":
+        return os.path.normpath(unquote(rest))
+    name = "s3" if scheme in ("s3a", "s3n") else scheme
+    return f"{name}://{os.path.normpath(rest)}"
 
 
 def is_remote(path: str) -> bool:

@@ -88,8 +88,16 @@ def _with_inlined(session: MetadataSession, row: Row) -> TableHealth:
     kept = session.read(tables.InlinedDataTables, "WHERE table_id = $1", table_id)
     live = sum(_count(session, one.table_name, "end_snapshot IS NULL") for one in kept)
     deletes = deletes_table_of(found.id)
-    inlined_deletes = _count(session, deletes, "1 = 1") if session.has_table(deletes) else 0
+    inlined_deletes = _live_deletes(session, table_id) if session.has_table(deletes) else 0
     return replace(found, inlined_rows=live, inlined_deletes=inlined_deletes)
+
+
+def _live_deletes(session: MetadataSession, table_id: TableId) -> int:
+    """Inlined deletes of files that are live; the others go when their files expire."""
+    files = session.query("SELECT data_file_id FROM {data_file} WHERE table_id = $1 AND end_snapshot IS NULL", table_id)
+    live = {row[0] for row in files}
+    found = session.run_on(deletes_table_of(table_id), "SELECT file_id, count(*) FROM {table} GROUP BY file_id")
+    return sum(int(count) for file_id, count in found if file_id in live)
 
 
 def _count(session: MetadataSession, table: str, condition: str) -> int:

@@ -16,7 +16,7 @@ from dbt.adapters.ducklake.lake.maintenance.expiry import Expired, expire
 from dbt.adapters.ducklake.lake.maintenance.folders import table_folders
 from dbt.adapters.ducklake.lake.maintenance.health import LakeHealth, TableHealth, lake_health, tables_health
 from dbt.adapters.ducklake.lake.metadata import Metadata, MetadataSession
-from dbt.adapters.ducklake.lake.paths import stored_path
+from dbt.adapters.ducklake.lake.paths import plain, stored_path
 from dbt.adapters.ducklake.lake.spec import tables
 from dbt.adapters.ducklake.lake.spec.indexes import INDEXES, index_name
 from dbt.adapters.ducklake.lake.transaction.commit import Patience, in_attempts
@@ -35,7 +35,7 @@ class ScheduledFile:
 
 @dataclass(frozen=True, slots=True)
 class KnownFiles:
-    """All files that the lake's metadata name, with full paths, and the folders of its tables, dropped ones too."""
+    """All files that the lake's metadata name, by `plain` paths, and the folders of its tables, dropped ones too."""
 
     in_use: frozenset[str]
     scheduled: frozenset[str]
@@ -71,7 +71,7 @@ class Maintenance:
             rows = session.read(tables.FilesScheduledForDeletion, "ORDER BY schedule_start, data_file_id")
             in_use = _in_use(session, self._data_path)
         found = [ScheduledFile(row.data_file_id, self._full(row), row.schedule_start) for row in rows]
-        return [file for file in found if file.path not in in_use]
+        return [file for file in found if plain(file.path) not in in_use]
 
     def forget_scheduled(self, files: Sequence[ScheduledFile]) -> None:
         """Files that are removed wait no longer."""
@@ -104,8 +104,9 @@ class Maintenance:
     def known_files(self) -> KnownFiles:
         with self._metadata.reading() as session:
             rows = session.read(tables.FilesScheduledForDeletion)
-            folders = frozenset(table_folders(session, self._data_path).values())
-            return KnownFiles(_in_use(session, self._data_path), frozenset(map(self._full, rows)), folders)
+            folders = frozenset(f"{plain(one)}/" for one in table_folders(session, self._data_path).values())
+            scheduled = frozenset(plain(self._full(row)) for row in rows)
+            return KnownFiles(_in_use(session, self._data_path), scheduled, folders)
 
     def _full(self, row: tables.FilesScheduledForDeletion) -> str:
         return stored_path(row.path, row.path_is_relative).under(self._data_path)
@@ -121,7 +122,7 @@ class Maintenance:
 def _in_use(session: MetadataSession, data_path: str) -> frozenset[str]:
     folders = table_folders(session, data_path)
     return frozenset(
-        stored_path(path, is_relative).under(folders.get(table_id, data_path))
+        plain(stored_path(path, is_relative).under(folders.get(table_id, data_path)))
         for name in ("data_file", "delete_file")
         for table_id, path, is_relative in session.query(f"SELECT table_id, path, path_is_relative FROM {{{name}}}")
     )

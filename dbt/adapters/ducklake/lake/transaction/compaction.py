@@ -66,7 +66,7 @@ class Compacting:
                 for file in files:
                     self._add_versions(file)
                 self._add_deletes(deletes)
-                self._forget_inlined(kept_in, bool(deletes))
+                self._forget_inlined(kept_in, [delete.data_file_id for delete in deletes])
                 return sum(file.file.size for file in files)
 
     def _add_versions(self, file: VersionsFile) -> None:
@@ -112,13 +112,15 @@ class Compacting:
                 self._batch.add(scheduled_row(old, self._folder, self._now))
             self._batch.add(delete_row(self._batch, self._table.id, self._table.location, next(self._ids), delete))
 
-    def _forget_inlined(self, kept_in: Sequence[str], with_deletes: bool) -> None:
+    def _forget_inlined(self, kept_in: Sequence[str], files: Sequence[FileId]) -> None:
         """The rows are in files now; a table of an earlier layout is not needed any more once it is empty."""
         for name in kept_in:
             self._session.run_on(name, "DELETE FROM {table} WHERE begin_snapshot <= $1", self._base)
-        if with_deletes:
-            name = deletes_table_of(self._table.id)
-            self._session.run_on(name, "DELETE FROM {table} WHERE begin_snapshot <= $1", self._base)
+        for ids in in_chunks(files):
+            # Those of files that have ended stay: earlier snapshots read them.
+            places = ", ".join(f"${place}" for place in range(2, 2 + len(ids)))
+            sql = f"DELETE FROM {{table}} WHERE begin_snapshot <= $1 AND file_id IN ({places})"
+            self._session.run_on(deletes_table_of(self._table.id), sql, self._base, *ids)
         rows: list[Any] = self._session.read(
             tables.InlinedDataTables, "WHERE table_id = $1 ORDER BY schema_version", self._table.id
         )

@@ -11,7 +11,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
-from dbt.adapters.ducklake.lake import Lake
+from dbt.adapters.ducklake.lake import Lake, plain
 from dbt.adapters.ducklake.spark.storage import FoundFile, Storage
 from dbt.adapters.ducklake.statements.session import LakeSession
 
@@ -43,7 +43,7 @@ def remove_orphans(session: LakeSession, lake: Lake, before: datetime | None, dr
     orphans = [
         file.path
         for file in found
-        if file.path not in in_use and _is_ours(file, known.folders) and _is_old(file, before)
+        if plain(file.path) not in in_use and _is_ours(file, known.folders) and _is_old(file, before)
     ]
     if not dry_run:
         _remove(storage, orphans)
@@ -53,8 +53,9 @@ def remove_orphans(session: LakeSession, lake: Lake, before: datetime | None, dr
 def _is_ours(file: FoundFile, folders: frozenset[str]) -> bool:
     if not file.path.endswith(_SUFFIXES):
         return False
-    folder = next((one for one in folders if file.path.startswith(one)), None)
-    return folder is not None and _WRITTEN.search(file.path[len(folder) :]) is not None
+    path = plain(file.path)
+    folder = next((one for one in folders if path.startswith(one)), None)
+    return folder is not None and _WRITTEN.search(path[len(folder) :]) is not None
 
 
 def _is_old(file: FoundFile, before: datetime | None) -> bool:

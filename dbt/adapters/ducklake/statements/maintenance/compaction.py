@@ -184,7 +184,10 @@ def flush_inlined(session: LakeSession, lake: Lake, asked: Asked) -> Compacted:
 def _flush(session: LakeSession, lake: Lake, asked: Asked) -> Compacted:
     one = _Compaction(session, lake, asked)
     inlined = one.base.inlined(one.table)
-    deletes = one.base.inlined_deletes(one.table)
+    live = {file.id: file for file in one.files.data_files}
+    deletes = {
+        live[file_id]: found for file_id, found in one.base.inlined_deletes(one.table).items() if file_id in live
+    }
     rows = sum(len(kept.rows) for kept in inlined)
     if asked.dry_run or not (inlined or deletes):
         return one.done(rows, len(inlined) + len(deletes))
@@ -197,17 +200,11 @@ def _flush(session: LakeSession, lake: Lake, asked: Asked) -> Compacted:
                 made = flush_rows(spark, storage, table, kept.rows, settings, one.sort(table))
             files += made
             _kept(work, made)
-        for file_id, positions in deletes.items():
-            file = _file(one.files, file_id)
-            if file is not None:
-                work.deletes.append(flush_deletes(storage, one.table, file, positions))
+        for file, positions in deletes.items():
+            work.deletes.append(flush_deletes(storage, one.table, file, positions))
         flushed = list(work.deletes)[sum(file.deletes is not None for file in files) :]
         work.transaction.flush_inlined(one.table, [kept.name for kept in inlined], files, flushed)
     return one.done(rows, len(files) + len(flushed))
-
-
-def _file(files: TableFiles, file_id: FileId) -> DataFile | None:
-    return next((file for file in files.data_files if file.id == file_id), None)
 
 
 def _kept(work: Writing, files: Sequence[VersionsFile]) -> None:

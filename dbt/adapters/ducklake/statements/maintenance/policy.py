@@ -48,10 +48,11 @@ def compact(
 ) -> list[tuple[str, Compacted]]:
     """What was done to a table, by what it was. Where it needs nothing, that is one query of the metadata."""
     found = lake.maintenance.table_health(policy.small_file_size, policy.deleted_share, name.schema, name.name)
-    if not found:
-        lake.snapshot().table(name.schema, name.name)
     due = [(what, run) for health in found for what, is_due, run in _STEPS if is_due(health, policy)]
-    if not due or lake.options().value("auto_compact", table=found[0].id) == "false":
+    if found and not due:
+        return []
+    table = lake.snapshot().table(name.schema, name.name)
+    if lake.options().value("auto_compact", table.schema.id, table.id) == "false":
         return []
     asked, done = Asked(name, policy.bounds, threshold=policy.deleted_share, dry_run=dry_run), []
     for what, run in due:

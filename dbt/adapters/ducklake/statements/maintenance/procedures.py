@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from dbt.adapters.ducklake.lake import Bounds, Column, ColumnType, Lake, NotASpan, View, moment_before
+from dbt.adapters.ducklake.lake import Bounds, Column, ColumnType, Lake, NotASpan, View, moment_before, plain
 from dbt.adapters.ducklake.spark.add_files import Leniency, files_to_add
 from dbt.adapters.ducklake.spark.errors import UnsupportedType, WriteRefused
 from dbt.adapters.ducklake.statements.arguments import Arguments, Literal, moment_of
@@ -65,7 +65,7 @@ def add_data_files(session: LakeSession, arguments: Arguments) -> Outcome:
         wanted = [str(path) for path in (paths if isinstance(paths, tuple) else (paths,))]
         files = files_to_add(session.storage(lake), table, wanted, leniency)
         known = lake.maintenance.known_files()
-        if twice := [file.path for file in files if file.path in known.in_use]:
+        if twice := [file.path for file in files if plain(file.path) in known.in_use]:
             raise NotAllowed(asked, f"{twice[0]} is in the lake already", "Its rows would be doubled.", arguments.place)
         if not given.get("dry_run"):
             work.transaction.append(table, files)
