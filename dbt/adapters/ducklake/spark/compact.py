@@ -38,7 +38,7 @@ from dbt.adapters.ducklake.lake import (
 from dbt.adapters.ducklake.spark.assignment import refuse_types
 from dbt.adapters.ducklake.spark.delete import write_positions
 from dbt.adapters.ducklake.spark.errors import RowsDiffer
-from dbt.adapters.ducklake.spark.footers import Footer, read_footers
+from dbt.adapters.ducklake.spark.footers import Footer, field_ids, read_footers
 from dbt.adapters.ducklake.spark.local_rows import dataframe_of
 from dbt.adapters.ducklake.spark.own_folder import OwnFolder, own_folder
 from dbt.adapters.ducklake.spark.puffin import positions_in
@@ -83,31 +83,37 @@ def merge_files(
     for place, group in enumerate(groups):
         rows = scan_versions(spark, storage, table, replace(files, data_files=group.files), snapshot).coalesce(1)
         rows = rows.sortWithinPartitions(*sort_by) if sort_by else rows
-        parts.append(rows.withColumn(_GROUP, F.lit(str(place))))
+        # Behind the union, no row would be touched by generated code any more.
+        parts.append(_as_stored(rows, table, place))
     # Else the single partitions of the parts would be taken together (Spark 4.1).
     with own_folder(storage, table) as folder, set_to(spark, "spark.sql.unionOutputPartitioning", "false"):
         footers = _written(folder, table, reduce(DataFrame.unionAll, parts), len(parts), settings)
-        _check_rows(table, groups, footers)
+        _check_files(table, groups, footers)
         return [
             VersionsFile(table, _described(folder, table, group, footer), group.first, group.last, group.partition_id)
             for group, footer in zip(groups, footers, strict=True)
         ]
 
 
-def _written(folder: OwnFolder, table: Table, rows: DataFrame, count: int, settings: WriteSettings) -> list[Footer]:
-    """Write each of the partitions of rows to a file; their footers, in the order of the partitions."""
+def _as_stored(rows: DataFrame, table: Table, group: int) -> DataFrame:
+    """The columns with their ids, and the number of the group where pyarrow writes the files."""
     width = len(table.columns)
-    placed = rows.toDF(*(f"_ducklake_{place}" for place in range(width + len(VERSIONS))), _GROUP)
+    placed = rows.toDF(*(f"_ducklake_{place}" for place in range(width + len(VERSIONS))))
     values = [
         F.col(f"_ducklake_{place}").alias(column.name, metadata={FIELD_ID: int(column.id)})
         for place, column in enumerate(table.columns)
     ]
-    chosen = [*values, *own_columns(VERSIONS, width)]
+    number = [F.lit(str(group)).alias(_GROUP)] if needs_mapping(table.columns) else []
+    return placed.select(*values, *own_columns(VERSIONS, width), *number)
+
+
+def _written(folder: OwnFolder, table: Table, rows: DataFrame, count: int, settings: WriteSettings) -> list[Footer]:
+    """Write each of the partitions of rows to a file; their footers, in the order of the partitions."""
     if needs_mapping(table.columns):
         writer = arrow_files(folder.storage, table, (_GROUP,), settings, folder.path, VERSIONS)
-        paths: set[str] | None = writer.write(placed.select(*chosen, _GROUP))
+        paths: set[str] | None = writer.write(rows)
     else:
-        paths = run_write(folder.storage, placed.select(*chosen), (), settings, folder.path)
+        paths = run_write(folder.storage, rows, (), settings, folder.path)
     found = without_others(folder.storage, folder.parquet_files(), paths)
     by_place = {_place_of(path): (path, size) for path, size in found}
     if sorted(by_place) != list(range(count)) or len(found) != count:
@@ -120,9 +126,12 @@ def _place_of(path: str) -> int:
     return int(found[1]) if found else -1
 
 
-def _check_rows(table: Table, groups: Sequence[MergeGroup], footers: Sequence[Footer]) -> None:
-    """What is registered here is what every snapshot from now on reads: no row may be lost."""
+def _check_files(table: Table, groups: Sequence[MergeGroup], footers: Sequence[Footer]) -> None:
+    """What is registered here is what every snapshot from now on reads: no row may be lost, nor a column's id."""
+    wanted = [*(column.id for column in table.columns), *(field_id for _, field_id in VERSIONS)]
     for group, footer in zip(groups, footers, strict=True):
+        if field_ids(footer) != wanted:
+            raise RowsDiffer(str(table), f"columns should have the ids {wanted}", f"they have {field_ids(footer)}")
         if footer.metadata.num_rows != group.rows:
             found = f"they have {footer.metadata.num_rows}"
             names = ", ".join(str(file.id) for file in group.files[:5])

@@ -56,6 +56,12 @@ def _read(storage: Storage, path: str, size: int) -> Footer:
     return Footer(path, size, length, metadata)
 
 
+def field_ids(footer: Footer) -> list[int | None]:
+    """The ids that a file's own columns have."""
+    texts = [(field.metadata or {}).get(b"PARQUET:field_id") for field in footer.metadata.schema.to_arrow_schema()]
+    return [None if text is None else int(text) for text in texts]
+
+
 @dataclass(frozen=True)
 class FileLayout:
     """Which of a table's columns a file has, at any depth, and what its leaves are stored as."""
