@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from dbt.adapters.ducklake.lake.names import FileId, SnapshotId
 from dbt.adapters.ducklake.lake.snapshot.files import DataFile, TableFiles
@@ -52,6 +53,7 @@ class MergeGroup:
 
 
 Chooses = Callable[[DataFile], bool]
+Sized = TypeVar("Sized", DataFile, MergeGroup)
 
 
 def merge_groups(
@@ -88,15 +90,8 @@ def files_to_rewrite(
         for file in files.data_files
         if (share := deleted_share(file, files)) >= threshold and share > 0 and (not chosen or chosen(file))
     ]
-    kept, size = list[DataFile](), 0
-    for _, file in sorted(found, key=lambda pair: (-pair[0], pair[1].id)):
-        if bounds.max_compacted_files is not None and len(kept) >= bounds.max_compacted_files:
-            break
-        if bounds.max_bytes is not None and kept and size + file.size > bounds.max_bytes:
-            continue
-        kept.append(file)
-        size += file.size
-    return kept
+    gaining = (file for _, file in sorted(found, key=lambda pair: (-pair[0], pair[1].id)))
+    return _within(gaining, bounds)
 
 
 def deleted_rows(file: DataFile, files: TableFiles) -> int:
@@ -130,14 +125,14 @@ def _close_to(target: int, files: Sequence[DataFile]) -> Iterable[list[DataFile]
         yield run
 
 
-def _within(groups: Iterable[MergeGroup], bounds: Bounds) -> list[MergeGroup]:
-    found: list[MergeGroup] = []
+def _within(found: Iterable[Sized], bounds: Bounds) -> list[Sized]:
+    """As many as the bounds allow, and one whatever its size is."""
+    kept: list[Sized] = []
     size = 0
-    for group in groups:
-        if bounds.max_compacted_files is not None and len(found) >= bounds.max_compacted_files:
+    for one in found:
+        is_full = bounds.max_compacted_files is not None and len(kept) >= bounds.max_compacted_files
+        if is_full or (bounds.max_bytes is not None and kept and size + one.size > bounds.max_bytes):
             break
-        if bounds.max_bytes is not None and found and size + group.size > bounds.max_bytes:
-            break
-        found.append(group)
-        size += group.size
-    return found
+        kept.append(one)
+        size += one.size
+    return kept
