@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import duckdb
 import pytest
 
 from dbt.adapters.ducklake.lake import CommitConflict, Transaction
-from dbt.adapters.ducklake.lake.errors import TableNotFound
+from dbt.adapters.ducklake.lake.errors import ReadOnlyLake, TableNotFound
 from dbt.adapters.ducklake.lake.metadata import MetadataSession
 from dbt.adapters.ducklake.spark.session import SparkHandle
 from dbt.adapters.ducklake.statements.errors import NotAllowed, NotUnderstood
 from dbt.adapters.ducklake.statements.run import run
 from dbt.adapters.ducklake.statements.session import LakeSession
 from tests.conftest import PlaceOf, spark_settings
+from tests.judge import Judge
 from tests.places import Place
 
 DAY = 86_400
@@ -210,11 +212,98 @@ def test_inlined_rows_and_deletes_go_to_files(place: Place, tmp_path_factory: py
         assert lake.call("CALL ducklake_flush_inlined_data('lake', 't')") == []
     for version, rows in before.items():
         assert place.asked(asked.format(version)) == rows, version
-    inlined = place.tables()
-    kept = [name for name in inlined if name.startswith("ducklake_inlined_data_") and name[-1].isdigit()]
-    # Of the earlier layout's table nothing is left.
-    assert len(kept) == len(inlined["ducklake_inlined_data_tables"]) == 1
-    assert inlined[kept[0]] == []
+    assert [place.tables()[name] for name in inlined_tables(place)] == [[], []]
+    # The table of the earlier layout goes when snapshots expire: sessions of DuckDB that know it fail without it.
+    with place.connect() as opened:
+        opened.maintenance.expire(versions[:1])
+    assert len(inlined_tables(place)) == len(place.tables()["ducklake_inlined_data_tables"]) == 1
+
+
+def inlined_tables(place: Place) -> list[str]:
+    return [name for name in place.tables() if name.startswith("ducklake_inlined_data_") and name[-1].isdigit()]
+
+
+def test_small_deletes_by_duckdb_do_not_get_lost_beside_a_merge(
+    place: Place, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    if place.kind != "postgres":
+        pytest.skip("two sessions at once")
+    place.options = {"data_inlining_row_limit": 10}
+    place.judged(
+        "CREATE TABLE t (id BIGINT)", *(f"INSERT INTO t SELECT {50 * n} + i FROM range(50) r(i)" for n in range(3))
+    )
+    with place.connect() as opened, Judge() as other:
+        lake = Lake(place, LakeSession({"lake": opened}, "lake", "main", SparkHandle(spark_settings(tmp_path_factory))))
+        place.attach(other)
+        other.run("BEGIN", "DELETE FROM t WHERE id < 2")
+        assert lake.call("CALL ducklake_merge_adjacent_files('lake', 't')") == [("main", "t", 3, 1)]
+        with pytest.raises(duckdb.TransactionException, match="flushed"):
+            other.run("COMMIT")
+        other.run("DELETE FROM t WHERE id < 2")
+    assert place.asked("SELECT count(*) FROM t") == [(148,)]
+
+
+def test_a_row_that_was_deleted_twice_is_deleted_once(place: Place, tmp_path_factory: pytest.TempPathFactory) -> None:
+    place.options = {"data_inlining_row_limit": 10}
+    place.judged("CREATE TABLE t (id BIGINT)", "INSERT INTO t SELECT i FROM range(100) r(i)")
+    place.judged("DELETE FROM t WHERE id < 40")
+    # As DuckDB leaves it where a delete to a file and a small one of the same rows both commit.
+    (table,) = {row["table_id"] for row in place.tables()["ducklake_data_file"]}
+    (file,) = {row["data_file_id"] for row in place.tables()["ducklake_data_file"]}
+    place.judged("DELETE FROM t WHERE id = 70")
+    (newest,) = place.asked("SELECT max(snapshot_id) FROM lake.snapshots()")[0]
+    place.execute(f"INSERT INTO ducklake_inlined_delete_{table} VALUES ({file}, 5, {newest})")
+    with place.connect() as opened:
+        lake = Lake(place, LakeSession({"lake": opened}, "lake", "main", SparkHandle(spark_settings(tmp_path_factory))))
+        lake.call("CALL ducklake_flush_inlined_data('lake', 't')")
+        assert place.asked("SELECT count(*), count(DISTINCT id) FROM t") == [(59, 59)]
+        assert place.asked(f"SELECT count(*) FROM t AT (VERSION => {newest - 1})") == [(60,)]
+        lake.call("CALL ducklake_rewrite_data_files('lake', 't', delete_threshold => 0.1)")
+    assert place.asked("SELECT count(*), count(DISTINCT id) FROM t") == [(59, 59)]
+
+
+def test_nothing_is_removed_from_a_lake_that_is_read_only(lake: Lake) -> None:
+    small_files(lake, 3)
+    lake.call("CALL ducklake_merge_adjacent_files('lake', 't')")
+    before = lake.lying()
+    with lake.place.connect(read_only=True) as opened:
+        session = LakeSession({"lake": opened}, "lake", "main", lake.session.spark)
+        for call in ("cleanup_old_files", "delete_orphaned_files"):
+            with pytest.raises(ReadOnlyLake):
+                run(session, f"CALL ducklake_{call}('lake', cleanup_all => true)")
+    assert lake.lying() == before
+
+
+def test_a_file_under_another_name_of_its_folder_is_no_orphan(lake: Lake, tmp_path: Path) -> None:
+    small_files(lake, 1)
+    [path] = lake.lying()
+    os.utime(path, (time.time() - 3 * DAY,) * 2)
+    link = tmp_path / "link"
+    link.symlink_to(path.parent)
+    lake.place.execute(f"UPDATE ducklake_data_file SET path = '{link}/{path.name}', path_is_relative = false")
+    assert lake.call("CALL ducklake_delete_orphaned_files('lake')") == []
+    assert lake.place.asked("SELECT count(*) FROM t") == [(20,)]
+
+
+def test_a_table_that_spark_cannot_write_is_named_and_others_go_on(lake: Lake) -> None:
+    small_files(lake, 12)
+    lake.place.judged("CREATE TABLE n (moment TIMESTAMP_NS)", *(["INSERT INTO n SELECT now() FROM range(20)"] * 12))
+    assert lake.call("CALL ducklake_compact('lake', 'n')") == []
+    assert "holds nanoseconds" in lake.warned[-1]
+    assert lake.call("CALL ducklake_merge_adjacent_files('lake')") == [("main", "t", 12, 1)]
+    lake.place.judged("CREATE VIEW v AS SELECT 1 AS one")
+    assert lake.call("CALL ducklake_compact('lake', 'v')") == []
+
+
+def test_each_partition_counts_for_itself(lake: Lake) -> None:
+    lake.place.judged(
+        "CREATE TABLE t (id BIGINT, k BIGINT)", "ALTER TABLE t SET PARTITIONED BY (k)",
+        *(f"INSERT INTO t SELECT {n}, k FROM range(6) r(k)" for n in range(3)),
+        "INSERT INTO t SELECT 9, 0", "INSERT INTO t SELECT 9, 0",
+    )  # fmt: skip
+    # 20 small files, but three or five in a partition.
+    assert lake.call("CALL ducklake_compact('lake', 't', small_files => 5)") == [("main", "t", "merge", 5, 1)]
+    assert lake.call("CALL ducklake_compact('lake', 't', small_files => 5)") == []
 
 
 def test_deletes_of_a_file_that_has_ended_stay(place: Place, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -324,11 +324,12 @@ class DuckLakeAdapter(SQLAdapter):
         self, database: str | None, models: Sequence[Mapping[str, Any]], older_than: str | None, orphans: bool
     ) -> list[maintenance.Step]:
         """What there is to do to a lake, by the policies of these models."""
+        name = database or self.config.credentials.database
         policies = {
             fold(f"{model['schema']}.{model['alias']}"): maintenance.policy_of(model["config"], model["alias"])
             for model in models
+            if fold(str(model["database"])) == fold(name)
         }
-        name = database or self.config.credentials.database
         with self._translated():
             return list(maintenance.steps(self._lake(name), name, policies, older_than, orphans))
 

@@ -11,7 +11,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ducklake.lake import Lake, fold
 from dbt.adapters.ducklake.spark.schema import string_literal
-from dbt.adapters.ducklake.statements.maintenance.cleaning import remove_orphans
+from dbt.adapters.ducklake.statements.maintenance.cleaning import remove_orphans, usually_before
 from dbt.adapters.ducklake.statements.maintenance.policy import Policy
 from dbt.adapters.ducklake.statements.session import LakeSession
 from dbt.adapters.ducklake.time_travel import parts_of
@@ -47,8 +47,8 @@ def _number(name: str, value: Any, asked: str) -> Any:
         return None
     is_share = name == "deleted_share"
     is_number = isinstance(value, int | float if is_share else int) and not isinstance(value, bool)
-    if not is_number or value < 0 or (is_share and value > 1):
-        wanted = "a share between 0 and 1" if is_share else "a whole number"
+    if not is_number or (not 0 <= value <= 1 if is_share else value < 1):
+        wanted = "a share between 0 and 1" if is_share else "a whole number from 1 on"
         raise DbtRuntimeError(f"`compaction` of {asked} has {name}: {value!r}. It takes {wanted}.")
     return value
 
@@ -118,7 +118,7 @@ def report(session: LakeSession, lake: Lake, orphans: bool) -> dict[str, Any]:
         "leftover_tables": list(health.leftover_tables),
         "missing_indexes": lake.maintenance.missing_indexes(),
         "unreadable": list(health.unreadable),
-        "orphans": len(remove_orphans(session, lake, None, dry_run=True)) if orphans else None,
+        "orphans": len(remove_orphans(session, lake, usually_before(), dry_run=True)) if orphans else None,
         "tables": [
             {**asdict(one), "deleted_share": round(one.deleted_share, 4), "due": usual.is_due(one)}
             for one in health.tables

@@ -16,6 +16,7 @@ from dbt.adapters.ducklake.lake.description import LakeDescription
 from dbt.adapters.ducklake.lake.errors import (
     CannotOpen,
     CommitConflict,
+    CommitContended,
     CommitFailed,
     CommitOutcomeUnknown,
     LakeError,
@@ -68,6 +69,7 @@ __all__ = [
     "ColumnStatistics",
     "ColumnType",
     "CommitConflict",
+    "CommitContended",
     "CommitFailed",
     "CommitInfo",
     "CommitMessage",

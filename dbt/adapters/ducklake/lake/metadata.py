@@ -108,6 +108,10 @@ class MetadataSession:
     def has_table(self, name: str) -> bool:
         return self._connection.has_table(name)
 
+    def drop_table(self, name: str) -> None:
+        """Drop a table for inlined rows, if it is there."""
+        self._connection.drop(self._metadata.backend.qualified(name))
+
     # Tables beside those of spec.tables: one or two per table of the lake, for inlined rows.
 
     def run_on(self, table: str, sql: str, *values: object) -> list[Row]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -28,15 +29,21 @@ def path_below(folder: str, full: str) -> StoredPath:
 
 
 def plain(path: str) -> str:
-    """One spelling for the paths of one file: whoever asks whether a file is in use must not be misled by `//`, `/./`
-    or the scheme's name."""
+    """One spelling for the paths of one file: whoever asks whether a file is in use must not be misled by `//`, `/./`,
+    links between folders or the scheme's name."""
     scheme, separator, rest = path.partition("://")
-    if not separator:
-        return os.path.normpath(unquote(path.removeprefix("file:")) if path.startswith("file:") else path)
-    if scheme == "file":
-        return os.path.normpath(unquote(rest))
+    if not separator or scheme == "file":
+        is_uri = bool(separator) or path.startswith("file:")
+        local = unquote(rest if separator else path.removeprefix("file:")) if is_uri else path
+        folder, name = os.path.split(local)
+        return os.path.join(_real(folder), name) if name else _real(folder)
     name = "s3" if scheme in ("s3a", "s3n") else scheme
     return f"{name}://{os.path.normpath(rest)}"
+
+
+@lru_cache(10_000)
+def _real(folder: str) -> str:
+    return os.path.realpath(folder)
 
 
 def is_remote(path: str) -> bool:

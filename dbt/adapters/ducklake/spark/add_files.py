@@ -5,7 +5,7 @@ Only footers are read, and no Spark is needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
@@ -15,6 +15,7 @@ from dbt.adapters.ducklake.lake import (
     Column,
     ColumnStatistics,
     FileToAdd,
+    LakeError,
     MappedColumn,
     Table,
     can_widen,
@@ -23,8 +24,9 @@ from dbt.adapters.ducklake.lake import (
     partition_text,
 )
 from dbt.adapters.ducklake.spark.errors import FileNotAdded
-from dbt.adapters.ducklake.spark.footers import Footer, read_footers, stored_type
+from dbt.adapters.ducklake.spark.footers import Footer, field_ids, is_list, read_footers, stored_type
 from dbt.adapters.ducklake.spark.partition import partition_keys
+from dbt.adapters.ducklake.spark.schema import ROW_ID_FIELD_ID, SNAPSHOT_FIELD_ID
 from dbt.adapters.ducklake.spark.statistics import foreign_statistics
 from dbt.adapters.ducklake.spark.storage import Storage
 
@@ -61,11 +63,15 @@ class _Added:
     def described(self) -> FileToAdd:
         schema = self.footer.metadata.schema
         places = iter(range(len(schema)))
-        mapped = [self._mapped(one, self.table.columns, places) for one in schema.to_arrow_schema()]
-        entries = [entry for entry in mapped if entry is not None]
+        if set(field_ids(self.footer)) & {ROW_ID_FIELD_ID, SNAPSHOT_FIELD_ID}:
+            raise self._refused(
+                "it holds row ids of DuckLake's", "It is a file of a lake: read it there, and insert its rows."
+            )
+        entries = self._entries(schema.to_arrow_schema(), self.table.columns, places)
         present = {entry.field_id for entry in entries}
         in_path = self._in_path()
         statistics = foreign_statistics(self.footer, self.leaves)
+        self._refuse_nulls()
         for column in self.table.columns:
             if column.id in present:
                 continue
@@ -87,6 +93,25 @@ class _Added:
             mapping=tuple(entries),
         )
 
+    def _entries(
+        self, fields: Iterable[pa.Field], columns: Sequence[Column], places: Iterator[int]
+    ) -> list[MappedColumn]:
+        """The entries of fields that the table has. Two fields of one column cannot be."""
+        found = [entry for entry in (self._mapped(one, columns, places) for one in fields) if entry is not None]
+        ids = [entry.field_id for entry in found]
+        if twice := [entry.name for place, entry in enumerate(found) if entry.field_id in ids[:place]]:
+            raise self._refused(f"two of its columns are {twice[0]} but for their case", "Name each once.")
+        return found
+
+    def _refuse_nulls(self) -> None:
+        """A NOT NULL column may have none, as far as the footer tells."""
+        for place, leaf in self.leaves.items():
+            groups = range(self.footer.metadata.num_row_groups)
+            statistics = (self.footer.metadata.row_group(group).column(place).statistics for group in groups)
+            is_own = any(column.id == leaf.id and not column.nullable for column in self.table.columns)
+            if is_own and any(one is not None and one.has_null_count and one.null_count for one in statistics):
+                raise self._refused(f"its column {leaf.name} has NULLs, and the table's is NOT NULL", "Fill them.")
+
     def _mapped(self, given: pa.Field, columns: Sequence[Column], places: Iterator[int]) -> MappedColumn | None:
         """The field's entry, with its leaves noted; None for one that the table lacks."""
         column = next((one for one in columns if fold(one.name) == fold(given.name)), None)
@@ -99,7 +124,7 @@ class _Added:
 
     def _entry(self, name: str, kind: pa.DataType, column: Column | None, places: Iterator[int]) -> MappedColumn | None:
         wanted = column.type.name if column else None
-        nested = {"struct": pa.types.is_struct, "map": pa.types.is_map, "list": pa.types.is_list}
+        nested = {"struct": pa.types.is_struct, "map": pa.types.is_map, "list": is_list}
         is_kind = next((known for known, is_it in nested.items() if is_it(kind)), None)
         if column is not None and (is_kind or wanted in nested) and is_kind != wanted:
             raise self._refused(f"its column {name} is {kind}", f"The table's is {column.type.text}.")
@@ -111,7 +136,7 @@ class _Added:
             if column is None:
                 below = [self._entry(one.name, one.type, None, places) for one in kind]
             else:
-                below = [self._mapped(one, column.children, places) for one in kind]
+                below = list(self._entries(kind, column.children, places))
         else:
             parts = (
                 [("list", kind.value_type)]
@@ -147,7 +172,12 @@ class _Added:
         rows = self.footer.metadata.num_rows
         if text == _NULL_FOLDER:
             return ColumnStatistics(0, rows)
-        value = parse_value(column.type, text)
+        try:
+            value = parse_value(column.type, text)
+        except LakeError as error:
+            raise self._refused(
+                f"its folder says {column.name}={text}", f"The column is {column.type.text}."
+            ) from error
         return ColumnStatistics(rows, 0, value, value, contains_nan=False)
 
     def _partition_values(self, in_path: dict[str, str]) -> tuple[str | None, ...] | None:

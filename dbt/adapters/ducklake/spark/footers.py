@@ -56,6 +56,17 @@ def _read(storage: Storage, path: str, size: int) -> Footer:
     return Footer(path, size, length, metadata)
 
 
+def is_list(kind: pa.DataType) -> bool:
+    """A list of any of Arrow's kinds; in Parquet they are one."""
+    return bool(
+        pa.types.is_list(kind)
+        or pa.types.is_large_list(kind)
+        or pa.types.is_fixed_size_list(kind)
+        or pa.types.is_list_view(kind)
+        or pa.types.is_large_list_view(kind)
+    )
+
+
 def field_ids(footer: Footer) -> list[int | None]:
     """The ids that a file's own columns have."""
     texts = [(field.metadata or {}).get(b"PARQUET:field_id") for field in footer.metadata.schema.to_arrow_schema()]
@@ -96,7 +107,7 @@ def _walk(
     elif pa.types.is_map(kind):
         key, held = column.children if column and column.type.name == "map" else (None, None)
         parts = [(kind.key_field, key, _below(mapping, 0)), (kind.item_field, held, _below(mapping, 1))]
-    elif pa.types.is_list(kind):
+    elif is_list(kind):
         element = column.children[0] if column and column.type.name == "list" else None
         parts = [(kind.value_field, element, _below(mapping, 0))]
     else:

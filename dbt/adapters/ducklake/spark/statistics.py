@@ -18,6 +18,7 @@ from dbt.adapters.ducklake.lake import (
 from dbt.adapters.ducklake.spark.footers import Footer, stored_type
 
 _FLOATS = frozenset({"float32", "float64"})
+_UNSURE = _FLOATS | {"uint8", "uint16", "uint32", "uint64", "json"}
 
 
 def statistics_of(footer: Footer, columns: Sequence[Column]) -> dict[ColumnId, ColumnStatistics]:
@@ -35,8 +36,13 @@ def statistics_of(footer: Footer, columns: Sequence[Column]) -> dict[ColumnId, C
 
 
 def foreign_statistics(footer: Footer, leaves: Mapping[int, Column]) -> dict[ColumnId, ColumnStatistics]:
-    """Statistics of leaves, by their places, of a file that others wrote: of floats none, as NaN may be left out."""
-    found = {leaf.id: _of_leaf(footer, place, leaf) for place, leaf in leaves.items() if leaf.type.name not in _FLOATS}
+    """Statistics of leaves, by their places, of a file that others wrote, where its footer says values of the column.
+
+    Of floats none, as NaN may be left out, nor where the file has another type, or one that footers have no sign for.
+    """
+    schema = footer.metadata.schema
+    alike = {place: leaf for place, leaf in leaves.items() if stored_type(schema.column(place)) == leaf.type}
+    found = {leaf.id: _of_leaf(footer, place, leaf) for place, leaf in alike.items() if leaf.type.name not in _UNSURE}
     return {column_id: statistics for column_id, statistics in found.items() if statistics is not None}
 
 

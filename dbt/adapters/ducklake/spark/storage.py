@@ -110,6 +110,14 @@ class Storage:
         if system.get_file_info(inner).type is not fs.FileType.NotFound:
             system.delete_file(inner)
 
+    def try_remove(self, path: str) -> str | None:
+        """Remove a file; why it cannot be, where it cannot."""
+        try:
+            self.remove(path)
+        except (OSError, pa.ArrowException) as error:
+            return str(error).splitlines()[0]
+        return None
+
     def make_folder(self, path: str) -> None:
         system, inner = self._opened(path)
         system.create_dir(inner, recursive=True)

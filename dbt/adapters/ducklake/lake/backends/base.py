@@ -38,6 +38,10 @@ class Connection(ABC):
     @abstractmethod
     def has_table(self, name: str) -> bool: ...
 
+    def drop(self, relation: str) -> None:
+        """Drop a table if it is there."""
+        self.execute(f"DROP TABLE IF EXISTS {relation}")
+
 
 class Storage(ABC):
     """How a database stores the metadata's logical types, and the values of inlined rows."""

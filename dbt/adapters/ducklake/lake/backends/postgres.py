@@ -51,6 +51,7 @@ _KEPT_AS_TEXT = TIMESTAMPS | {"date", "timestamptz", "uint64", "int128", "uint12
 _READ_AS_TEXT = frozenset({"time", "timetz", "interval"})
 _BYTES = frozenset({"varchar", "json", "blob"})
 _LONGEST_NAME = 63
+_WAIT_FOR_READERS = "2s"
 
 
 class PostgresStorage(Storage):
@@ -118,6 +119,11 @@ class PostgresConnection(Connection):
         self.execute(
             f"INSERT INTO {relation} ({', '.join(map(quoted, columns))}) SELECT * FROM unnest({marks})", arrays
         )
+
+    def drop(self, relation: str) -> None:
+        # A reader's open transaction would have it wait, and every writer behind it.
+        self.execute(f"SET LOCAL lock_timeout = '{_WAIT_FOR_READERS}'")
+        super().drop(relation)
 
     def has_table(self, name: str) -> bool:
         return self.rows("SELECT to_regclass($1) IS NOT NULL", [f"{quoted(self._schema)}.{quoted(name)}"])[0][0]  # type: ignore[no-any-return]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from dbt.adapters.ducklake.lake.maintenance.folders import table_folders
+from dbt.adapters.ducklake.lake.maintenance.health import leftover_tables
 from dbt.adapters.ducklake.lake.metadata import MetadataSession, in_chunks
 from dbt.adapters.ducklake.lake.names import TableId
 from dbt.adapters.ducklake.lake.paths import path_below, stored_path
@@ -41,40 +41,29 @@ class Expired:
     tables: int = 0
 
 
-class _Survivors:
-    """The snapshots that stay."""
-
-    def __init__(self, ids: Iterable[int]) -> None:
-        self._ids = sorted(ids)
-
-    def see(self, begin: int, end: int | None) -> bool:
-        if end is None:
-            return True
-        place = bisect_left(self._ids, begin)
-        return place < len(self._ids) and self._ids[place] < end
-
-
 def expire(session: MetadataSession, expired: Sequence[int], data_path: str, now: datetime) -> Expired:
     """Take the snapshots out of the metadata, and what no other one sees. The newest must not be among them."""
-    gone = set(expired)
-    survivors = _Survivors(row[0] for row in session.query("SELECT snapshot_id FROM {snapshot}") if row[0] not in gone)
     session.delete_all(tables.Snapshot, "snapshot_id", expired)
     session.delete_all(tables.SnapshotChanges, "snapshot_id", expired)
     schedule = _Schedule(data_path, table_folders(session, data_path), now)
-    dropped = _unseen_tables(session, survivors)
-    data_files = _data_files(session, survivors, dropped, schedule)
-    delete_files = _delete_files(session, survivors, dropped, data_files, schedule)
+    dropped = _unseen_tables(session)
+    data_files = _data_files(session, dropped, schedule)
+    delete_files = _delete_files(session, dropped, data_files, schedule)
     _forget_tables(session, sorted(dropped))
+    for name in leftover_tables(session):
+        session.drop_table(name)
+        session.delete(tables.InlinedDataTables, {"table_name": name})
     for row_class in _UNSEEN:
-        session.delete_where(row_class, _NO_SNAPSHOT_SEES)
+        session.delete_where(row_class, _NO_SNAPSHOT_SEES.format(of=""))
     for row_class, column, needed in _NEEDS:
         session.delete_where(row_class, f"{column} NOT IN (SELECT {column} FROM {{{needed}}} AS known)")
     return Expired(len(data_files), delete_files, len(dropped))
 
 
+# Asked within each statement: on PostgreSQL others, who do not know our lock, may commit between two of them.
 _NO_SNAPSHOT_SEES = (
-    "end_snapshot IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {snapshot} AS kept "
-    "WHERE kept.snapshot_id >= begin_snapshot AND kept.snapshot_id < end_snapshot)"
+    "{of}end_snapshot IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {{snapshot}} AS kept "
+    "WHERE kept.snapshot_id >= {of}begin_snapshot AND kept.snapshot_id < {of}end_snapshot)"
 )
 
 
@@ -87,51 +76,47 @@ class _Schedule:
     now: datetime
 
     def row(self, file_id: int, table_id: int, path: str, is_relative: bool) -> tables.FilesScheduledForDeletion:
-        full = stored_path(path, is_relative).under(self.folders.get(table_id, self.data_path))
+        full = stored_path(path, is_relative).under(self.folders[table_id])
         stored = path_below(self.data_path, full)
         return tables.FilesScheduledForDeletion(file_id, stored.text, stored.is_relative, self.now)
 
 
-def _unseen_tables(session: MetadataSession, survivors: _Survivors) -> set[TableId]:
+def _unseen_tables(session: MetadataSession) -> set[TableId]:
     """The tables of which no row is seen: of a renamed one, the row of its present name is."""
-    rows = session.query("SELECT table_id, begin_snapshot, end_snapshot FROM {table}")
-    seen = {table_id for table_id, begin, end in rows if survivors.see(begin, end)}
-    return {table_id for table_id, _, _ in rows} - seen
-
-
-def _data_files(
-    session: MetadataSession, survivors: _Survivors, dropped: set[TableId], schedule: _Schedule
-) -> list[int]:
+    unseen, seen = _NO_SNAPSHOT_SEES.format(of="t."), _NO_SNAPSHOT_SEES.format(of="other.")
     rows = session.query(
-        "SELECT data_file_id, table_id, path, path_is_relative, begin_snapshot, end_snapshot FROM {data_file} "
-        "WHERE end_snapshot IS NOT NULL OR table_id NOT IN "
-        "(SELECT table_id FROM {table} AS live WHERE end_snapshot IS NULL)"
+        f"SELECT DISTINCT t.table_id FROM {{table}} AS t WHERE {unseen} AND NOT EXISTS "
+        f"(SELECT 1 FROM {{table}} AS other WHERE other.table_id = t.table_id AND NOT ({seen}))"
     )
-    gone = [row for row in rows if row[1] in dropped or not survivors.see(row[4], row[5])]
-    ids = [row[0] for row in gone]
+    return {TableId(row[0]) for row in rows}
+
+
+def _data_files(session: MetadataSession, dropped: set[TableId], schedule: _Schedule) -> list[int]:
+    columns = "SELECT f.data_file_id, f.table_id, f.path, f.path_is_relative FROM {data_file} AS f WHERE "
+    gone = {row[0]: row for row in session.query(columns + _NO_SNAPSHOT_SEES.format(of="f."))}
+    for some in in_chunks(sorted(dropped)):
+        places = ", ".join(f"${place}" for place in range(1, len(some) + 1))
+        gone |= {row[0]: row for row in session.query(f"{columns} f.table_id IN ({places})", *some)}
+    ids: list[int] = sorted(gone)
     for row_class in _OF_DATA_FILE:
         session.delete_all(row_class, "data_file_id", ids)
-    session.insert([schedule.row(*row[:4]) for row in gone])
-    for table_id in sorted({row[1] for row in gone} - dropped):
-        _forget_inlined_deletes(session, table_id, [row[0] for row in gone if row[1] == table_id])
+    session.insert([schedule.row(*gone[file_id]) for file_id in ids])
+    for table_id in sorted({row[1] for row in gone.values()} - dropped):
+        _forget_inlined_deletes(session, table_id, [row[0] for row in gone.values() if row[1] == table_id])
     return ids
 
 
 def _delete_files(
-    session: MetadataSession,
-    survivors: _Survivors,
-    dropped: set[TableId],
-    data_files: Sequence[int],
-    schedule: _Schedule,
+    session: MetadataSession, dropped: set[TableId], data_files: Sequence[int], schedule: _Schedule
 ) -> int:
-    rows = session.query(
-        "SELECT delete_file_id, table_id, path, path_is_relative, begin_snapshot, end_snapshot, data_file_id "
-        "FROM {delete_file}"
-    )
-    without = set(data_files)
-    gone = [row for row in rows if row[1] in dropped or row[6] in without or not survivors.see(row[4], row[5])]
-    session.delete_all(tables.DeleteFile, "delete_file_id", [row[0] for row in gone])
-    session.insert([schedule.row(*row[:4]) for row in gone])
+    columns = "SELECT f.delete_file_id, f.table_id, f.path, f.path_is_relative FROM {delete_file} AS f WHERE "
+    gone = {row[0]: row for row in session.query(columns + _NO_SNAPSHOT_SEES.format(of="f."))}
+    for column, values in (("table_id", sorted(dropped)), ("data_file_id", data_files)):
+        for ids in in_chunks(values):
+            places = ", ".join(f"${place}" for place in range(1, len(ids) + 1))
+            gone |= {row[0]: row for row in session.query(f"{columns} f.{column} IN ({places})", *ids)}
+    session.delete_all(tables.DeleteFile, "delete_file_id", sorted(gone))
+    session.insert([schedule.row(*gone[file_id]) for file_id in sorted(gone)])
     return len(gone)
 
 
@@ -141,8 +126,7 @@ def _forget_tables(session: MetadataSession, dropped: Sequence[TableId]) -> None
     some = set(dropped)
     names = [row.table_name for row in session.read(tables.InlinedDataTables) if row.table_id in some]
     for name in [*names, *map(deletes_table_of, dropped)]:
-        if session.has_table(name):
-            session.run_on(name, "DROP TABLE {table}")
+        session.drop_table(name)
     for row_class in _OF_TABLE:
         session.delete_all(row_class, "table_id", dropped)
 

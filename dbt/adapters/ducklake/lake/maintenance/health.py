@@ -115,12 +115,13 @@ def lake_health(session: MetadataSession, small: int, share: float) -> LakeHealt
         newest=SnapshotId(newest),
         scheduled_files=len(scheduled),
         scheduled_since=scheduled[0].schedule_start if scheduled else None,
-        leftover_tables=tuple(_leftover(session)),
+        leftover_tables=tuple(leftover_tables(session)),
         unreadable=tuple(_unreadable(session)),
     )
 
 
-def _leftover(session: MetadataSession) -> Iterable[str]:
+def leftover_tables(session: MetadataSession) -> Iterable[str]:
+    """Inlined tables of earlier layouts that have no rows any more."""
     newest: dict[int, int] = {}
     rows = session.read(tables.InlinedDataTables)
     for row in rows:

@@ -47,11 +47,11 @@ class Maintenance:
         self, metadata: Metadata, patience: Patience, data_path: str, check_writable: Callable[[], None]
     ) -> None:
         self._metadata, self._patience, self._data_path = metadata, patience, data_path
-        self._check_writable = check_writable
+        self.check_writable = check_writable
 
     def expire(self, versions: Sequence[int]) -> Expired:
         """Let snapshots expire. Those that are gone already are passed over; the newest stays."""
-        self._check_writable()
+        self.check_writable()
 
         def work(session: MetadataSession) -> Expired:
             there = {row[0] for row in session.query("SELECT snapshot_id FROM {snapshot}")}
@@ -75,7 +75,7 @@ class Maintenance:
 
     def forget_scheduled(self, files: Sequence[ScheduledFile]) -> None:
         """Files that are removed wait no longer."""
-        self._check_writable()
+        self.check_writable()
         ids = [file.id for file in files]
         if ids:
             self._writing(

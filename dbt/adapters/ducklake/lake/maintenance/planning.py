@@ -15,8 +15,10 @@ DEFAULT_TARGET_SIZE = 512 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much one call may do: files of which sizes, how many new files, how many bytes in all."""
+    """How much one call may do: how many files at least to make one of, files of which sizes, how many new files, how
+    many bytes in all. Where one file or group has more bytes than that, it is taken nevertheless, by itself."""
 
+    min_files: int = 2
     min_file_size: int = 0
     max_file_size: int | None = None
     max_compacted_files: int | None = None
@@ -33,7 +35,7 @@ class MergeGroup:
 
     @property
     def size(self) -> int:
-        return sum(file.size for file in self.files)
+        return _size(self.files)
 
     @property
     def rows(self) -> int:
@@ -70,13 +72,16 @@ def merge_groups(
         has_deletes = file.delete_file is not None or bool(files.inlined_deletes.get(file.id))
         if has_deletes or not bounds.min_file_size <= file.size < below or (chosen and not chosen(file)):
             continue
+        if file.partial_max is not None and _layout_at(file.partial_max, layouts) != _layout_of(file, layouts):
+            # Some of its rows may have columns that the others have not.
+            continue
         key = (_layout_of(file, layouts), file.partition_id, files.partition_values.get(file.id))
         candidates.setdefault(key, []).append(file)
     groups = (
         MergeGroup(tuple(members), _layout_of(members[0], layouts), files.partition_values.get(members[0].id))
         for found in candidates.values()
         for members in _close_to(target_size, found)
-        if len(members) > 1
+        if len(members) > 1 and (len(members) >= bounds.min_files or _size(members) * 2 > target_size)
     )
     return _within(groups, bounds)
 
@@ -107,8 +112,16 @@ def _order(file: DataFile) -> tuple[int, float, FileId]:
 
 
 def _layout_of(file: DataFile, layouts: Sequence[SnapshotId]) -> SnapshotId:
-    place = bisect_right(layouts, file.begin)
-    return layouts[place - 1] if place else file.begin
+    return _layout_at(file.begin, layouts)
+
+
+def _layout_at(snapshot: SnapshotId, layouts: Sequence[SnapshotId]) -> SnapshotId:
+    place = bisect_right(layouts, snapshot)
+    return layouts[place - 1] if place else snapshot
+
+
+def _size(files: Iterable[DataFile]) -> int:
+    return sum(file.size for file in files)
 
 
 def _close_to(target: int, files: Sequence[DataFile]) -> Iterable[list[DataFile]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 from dbt.adapters.ducklake.lake.definitions import Table
 from dbt.adapters.ducklake.lake.metadata import MetadataSession, in_chunks
@@ -113,7 +112,8 @@ class Compacting:
             self._batch.add(delete_row(self._batch, self._table.id, self._table.location, next(self._ids), delete))
 
     def _forget_inlined(self, kept_in: Sequence[str], files: Sequence[FileId]) -> None:
-        """The rows are in files now; a table of an earlier layout is not needed any more once it is empty."""
+        """The rows are in files now. A table that is empty stays until the lake expires snapshots: sessions of DuckDB
+        that know it would fail without it."""
         for name in kept_in:
             self._session.run_on(name, "DELETE FROM {table} WHERE begin_snapshot <= $1", self._base)
         for ids in in_chunks(files):
@@ -121,10 +121,3 @@ class Compacting:
             places = ", ".join(f"${place}" for place in range(2, 2 + len(ids)))
             sql = f"DELETE FROM {{table}} WHERE begin_snapshot <= $1 AND file_id IN ({places})"
             self._session.run_on(deletes_table_of(self._table.id), sql, self._base, *ids)
-        rows: list[Any] = self._session.read(
-            tables.InlinedDataTables, "WHERE table_id = $1 ORDER BY schema_version", self._table.id
-        )
-        for row in rows[:-1]:
-            if not self._session.run_on(row.table_name, "SELECT 1 FROM {table} LIMIT 1"):
-                self._session.run_on(row.table_name, "DROP TABLE {table}")
-                self._session.delete(tables.InlinedDataTables, {"table_name": row.table_name})

@@ -279,10 +279,11 @@ def _made_of_table(effect: TableEffect) -> Iterator[Made]:
 def _words_of_compactions(effect: TableEffect) -> Iterator[str]:
     for change in effect.compactions:
         match change:
+            # With a flush beside it, or DuckDB would commit small deletes from files that are no more.
             case MergeFiles():
-                yield "merge_adjacent"
+                yield from ("merge_adjacent", "inline_flush")
             case RewriteFiles():
-                yield "rewrite_delete"
+                yield from ("rewrite_delete", "inline_flush")
             case FlushInlined(_, kept_in, _, deletes):
                 # As the extension says of a flush: deletes that go to files are deletes from files.
                 if kept_in:

@@ -5,6 +5,7 @@ A compaction that loses to another commit is done once more and then given up: i
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -80,9 +81,11 @@ class _Compaction:
     asked: Asked
 
     def __post_init__(self) -> None:
-        self.base: Snapshot = self.lake.snapshot()
-        self.table: Table = self.base.table(self.asked.name.schema, self.asked.name.name)
-        self.files: TableFiles = self.base.files(self.table)
+        # In one reading: a delete file that is replaced in between would count its later deletes.
+        with self.lake.reading() as base:
+            self.base: Snapshot = base
+            self.table: Table = base.table(self.asked.name.schema, self.asked.name.name)
+            self.files: TableFiles = base.files(self.table)
         self.settings = WriteSettings.of(self.lake.options(), self.table)
 
     @property
@@ -110,14 +113,21 @@ class _Compaction:
 def merge_adjacent(session: LakeSession, lake: Lake, asked: Asked) -> Compacted:
     """Small files become large ones; what was done. Nothing to do: one look at the metadata, and no Spark."""
     done, more = _again(lambda: _merge_some(session, lake, asked))
-    if not more:
-        return done
-    bounds = asked.bounds
-    if bounds.max_compacted_files is not None:
-        bounds = replace(bounds, max_compacted_files=bounds.max_compacted_files - done.created)
-    if bounds.max_bytes is not None:
-        bounds = replace(bounds, max_bytes=bounds.max_bytes - done.size)
-    return done + merge_adjacent(session, lake, replace(asked, bounds=bounds))
+    while more:
+        left = replace(asked, bounds=_less(asked.bounds, done))
+        part, more = _again(functools.partial(_merge_some, session, lake, left))
+        done += part
+    return done
+
+
+def _less(bounds: Bounds, done: Compacted) -> Bounds:
+    """What the bounds leave after a part of the work."""
+    files, size = bounds.max_compacted_files, bounds.max_bytes
+    return replace(
+        bounds,
+        max_compacted_files=None if files is None else files - done.created,
+        max_bytes=None if size is None else size - done.size,
+    )
 
 
 def _merge_some(session: LakeSession, lake: Lake, asked: Asked) -> tuple[Compacted, bool]:

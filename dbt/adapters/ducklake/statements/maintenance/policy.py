@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from dbt.adapters.ducklake.lake import Bounds, CommitConflict, Lake, TableHealth
+from dbt.adapters.ducklake.lake import Bounds, CommitConflict, CommitContended, Lake, TableHealth, View
+from dbt.adapters.ducklake.spark.errors import RowsDiffer, UnsupportedType, WriteRefused
 from dbt.adapters.ducklake.statements.maintenance.compaction import (
     Asked,
     Compacted,
@@ -51,7 +52,10 @@ def compact(
     due = [(what, run) for health in found for what, is_due, run in _STEPS if is_due(health, policy)]
     if found and not due:
         return []
-    table = lake.snapshot().table(name.schema, name.name)
+    snapshot = lake.snapshot()
+    if isinstance(snapshot.find(name.schema, name.name), View):
+        return []
+    table = snapshot.table(name.schema, name.name)
     if lake.options().value("auto_compact", table.schema.id, table.id) == "false":
         return []
     asked, done = Asked(name, policy.bounds, threshold=policy.deleted_share, dry_run=dry_run), []
@@ -61,6 +65,9 @@ def compact(
         except CommitConflict as error:
             # A writer always wins. What was not done now is due the next time.
             session.warn(f"{name} was not compacted ({what}): snapshot {error.snapshot} changed it meanwhile, twice.")
+        except (CommitContended, WriteRefused, UnsupportedType, RowsDiffer) as error:
+            # Nothing is lost, and a run or the maintenance of a whole lake does not end for it.
+            session.warn(f"{name} was not compacted ({what}). {error}")
     return [(what, one) for what, one in done if one.processed or one.created]
 
 
@@ -73,7 +80,8 @@ def _rewrite(session: LakeSession, lake: Lake, policy: Policy, asked: Asked) -> 
 
 
 def _merge(session: LakeSession, lake: Lake, policy: Policy, asked: Asked) -> Compacted:
-    small = replace(asked.bounds, max_file_size=policy.small_file_size)
+    # In each partition for itself: two small files in each of many are no reason to write all of them anew.
+    small = replace(asked.bounds, max_file_size=policy.small_file_size, min_files=policy.small_files)
     return merge_adjacent(session, lake, replace(asked, bounds=small))
 
 

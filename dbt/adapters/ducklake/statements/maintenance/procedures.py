@@ -11,7 +11,7 @@ from dbt.adapters.ducklake.spark.add_files import Leniency, files_to_add
 from dbt.adapters.ducklake.spark.errors import UnsupportedType, WriteRefused
 from dbt.adapters.ducklake.statements.arguments import Arguments, Literal, moment_of
 from dbt.adapters.ducklake.statements.errors import NotAllowed
-from dbt.adapters.ducklake.statements.maintenance.cleaning import remove_orphans, remove_scheduled
+from dbt.adapters.ducklake.statements.maintenance.cleaning import remove_orphans, remove_scheduled, usually_before
 from dbt.adapters.ducklake.statements.maintenance.compaction import (
     Asked,
     Compacted,
@@ -65,8 +65,9 @@ def add_data_files(session: LakeSession, arguments: Arguments) -> Outcome:
         wanted = [str(path) for path in (paths if isinstance(paths, tuple) else (paths,))]
         files = files_to_add(session.storage(lake), table, wanted, leniency)
         known = lake.maintenance.known_files()
-        if twice := [file.path for file in files if plain(file.path) in known.in_use]:
-            raise NotAllowed(asked, f"{twice[0]} is in the lake already", "Its rows would be doubled.", arguments.place)
+        if twice := [file.path for file in files if plain(file.path) in known.in_use | known.scheduled]:
+            # One that was merged since waits for its removal, and its rows are in another file.
+            raise NotAllowed(asked, f"{twice[0]} is the lake's already", "Its rows would be doubled.", arguments.place)
         if not given.get("dry_run"):
             work.transaction.append(table, files)
     return _paths(file.path for file in files)
@@ -119,6 +120,9 @@ def cleanup_old_files(session: LakeSession, arguments: Arguments) -> Outcome:
 
 def delete_orphaned_files(session: LakeSession, arguments: Arguments) -> Outcome:
     lake, limit, dry_run = _cleaning(session, arguments)
+    if limit is not None and "older_than" not in arguments.named:
+        # The option is about files that the lake knows: of the others, running writers have some.
+        limit = min(limit, usually_before())
     return _paths(remove_orphans(session, lake, limit, dry_run))
 
 
