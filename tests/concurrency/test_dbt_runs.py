@@ -17,7 +17,7 @@ from tests.judge import Judge
 from tests.places import Place
 from tests.seeds import ALL
 
-PROCESSES, ROUNDS, KEYS = 4, 20 if ALL else 8, 10
+PROCESSES, ROUNDS, KEYS = 4, 20 if ALL else 6, 10
 MODELS = {
     # Appended to by all.
     "log": "{{ config(materialized='incremental') }} "

@@ -23,6 +23,7 @@ from dbt.adapters.ducklake.statements.session import LakeSession
 from tests.conftest import PlaceOf, spark_settings
 from tests.java import QUICK
 from tests.places import Place
+from tests.seeds import ALL
 
 KILLS = 10
 STATEMENTS = (
@@ -86,7 +87,9 @@ def prepared(session: LakeSession) -> None:
     run(session, "insert into t select id, id % 3, array(id) from range(30)")
 
 
-@pytest.mark.parametrize(("kind", "failures"), [("duckdb", 20), pytest.param("postgres", 100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("kind", "failures"), [("duckdb", 20), pytest.param("postgres", 100 if ALL else 30, marks=pytest.mark.slow)]
+)
 def test_a_statement_that_fails_at_any_step_leaves_nothing(
     kind: str, failures: int, place_of: PlaceOf, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -10,10 +10,10 @@ from dbt.adapters.ducklake.lake.maintenance.folders import table_folders
 from dbt.adapters.ducklake.lake.maintenance.health import leftover_tables
 from dbt.adapters.ducklake.lake.metadata import MetadataSession, in_chunks
 from dbt.adapters.ducklake.lake.names import TableId
-from dbt.adapters.ducklake.lake.paths import path_below, stored_path
 from dbt.adapters.ducklake.lake.spec import tables
 from dbt.adapters.ducklake.lake.spec.inlined import deletes_table_of
 from dbt.adapters.ducklake.lake.spec.tables import RowClass
+from dbt.adapters.ducklake.lake.transaction.rows import scheduled_row
 
 _OF_DATA_FILE: tuple[RowClass, ...] = (
     tables.DataFile, tables.FileColumnStats, tables.FileVariantStats, tables.FilePartitionValue,
@@ -76,9 +76,7 @@ class _Schedule:
     now: datetime
 
     def row(self, file_id: int, table_id: int, path: str, is_relative: bool) -> tables.FilesScheduledForDeletion:
-        full = stored_path(path, is_relative).under(self.folders[table_id])
-        stored = path_below(self.data_path, full)
-        return tables.FilesScheduledForDeletion(file_id, stored.text, stored.is_relative, self.now)
+        return scheduled_row(file_id, path, is_relative, self.folders[table_id], self.data_path, self.now)
 
 
 def _unseen_tables(session: MetadataSession) -> set[TableId]:

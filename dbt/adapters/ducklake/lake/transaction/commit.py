@@ -239,7 +239,6 @@ class Commit:
         assert table is not None
         older = _live(session, tables.DeleteFile, effect, [delete.data_file_id for delete in effect.deletes])
         older_of = {row.data_file_id: row for row in older}
-        folder = table.location.removeprefix(self.base.data_path)
         now = datetime.now(UTC)
         for delete_id, planned in zip(numbering.deletes[effect.id], effect.deletes, strict=True):
             old = older_of.get(planned.data_file_id)
@@ -252,7 +251,8 @@ class Commit:
             else:
                 # The new file holds the old positions with their snapshots, and serves earlier snapshots as well.
                 session.delete(tables.DeleteFile, {"delete_file_id": old.delete_file_id})
-                batch.add(scheduled_row(old, folder, now))
+                place = old.path, old.path_is_relative
+                batch.add(scheduled_row(old.delete_file_id, *place, table.location, self.base.data_path, now))
 
     def _compact(self, session: MetadataSession, batch: Batch, effect: TableEffect) -> None:
         assert effect.table is not None

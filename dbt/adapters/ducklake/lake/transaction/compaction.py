@@ -44,8 +44,7 @@ class Compacting:
 
     def __init__(self, session: MetadataSession, batch: Batch, table: Table, data_path: str, base: SnapshotId) -> None:
         self._session, self._batch, self._table = session, batch, table
-        self._folder = table.location.removeprefix(data_path)
-        self._base, self._now = base, datetime.now(UTC)
+        self._data_path, self._base, self._now = data_path, base, datetime.now(UTC)
         self._ids: Iterator[int] = iter(batch.numbering.compacted[table.id])
 
     def add(self, change: Compaction) -> int:
@@ -90,12 +89,13 @@ class Compacting:
             places = ", ".join(f"${place}" for place in range(1, len(ids) + 1))
             rows = self._session.read(tables.DataFile, f"WHERE data_file_id IN ({places})", *ids)
             for row in rows:
-                path = self._folder + row.path if row.path_is_relative else row.path
-                self._batch.add(
-                    tables.FilesScheduledForDeletion(row.data_file_id, path, bool(row.path_is_relative), self._now)
-                )
+                self._schedule(row.data_file_id, row.path, row.path_is_relative)
         for row_class in (*_OF_DATA_FILE, tables.DeleteFile):
             self._session.delete_all(row_class, "data_file_id", sources)
+
+    def _schedule(self, file_id: int, path: str, is_relative: bool) -> None:
+        location = self._table.location
+        self._batch.add(scheduled_row(file_id, path, is_relative, location, self._data_path, self._now))
 
     def _end_sources(self, beside: Mapping[FileId, FileId | None]) -> None:
         for ids in in_chunks(beside):
@@ -108,7 +108,7 @@ class Compacting:
             if delete.replaces is not None:
                 old = self._session.read(tables.DeleteFile, "WHERE delete_file_id = $1", delete.replaces)[0]
                 self._session.delete(tables.DeleteFile, {"delete_file_id": old.delete_file_id})
-                self._batch.add(scheduled_row(old, self._folder, self._now))
+                self._schedule(old.delete_file_id, old.path, old.path_is_relative)
             self._batch.add(delete_row(self._batch, self._table.id, self._table.location, next(self._ids), delete))
 
     def _forget_inlined(self, kept_in: Sequence[str], files: Sequence[FileId]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from dbt.adapters.ducklake.lake.columns import Column, walk
 from dbt.adapters.ducklake.lake.definitions import Schema, Table, TableName, View
 from dbt.adapters.ducklake.lake.names import FileId
-from dbt.adapters.ducklake.lake.paths import path_below
+from dbt.adapters.ducklake.lake.paths import path_below, stored_path
 from dbt.adapters.ducklake.lake.snapshot.files import MappedColumn, NameMapping
 from dbt.adapters.ducklake.lake.snapshot.load import aliases_text
 from dbt.adapters.ducklake.lake.spec import tables
@@ -326,7 +326,9 @@ def delete_row(batch: Batch, table_id: int, location: str, delete_id: int, delet
     )
 
 
-def scheduled_row(old: tables.DeleteFile, folder: str, now: datetime) -> tables.FilesScheduledForDeletion:
-    """A file that nothing refers to any more; its path is relative to the data path, not to its table."""
-    path = folder + old.path if old.path_is_relative else old.path
-    return tables.FilesScheduledForDeletion(old.delete_file_id, path, bool(old.path_is_relative), now)
+def scheduled_row(
+    file_id: int, path: str, is_relative: bool, location: str, data_path: str, now: datetime
+) -> tables.FilesScheduledForDeletion:
+    """A file that nothing refers to any more; its path is relative to the data path, not to its table's location."""
+    stored = path_below(data_path, stored_path(path, is_relative).under(location))
+    return tables.FilesScheduledForDeletion(file_id, stored.text, stored.is_relative, now)
