@@ -364,3 +364,23 @@ def model(dbt, session):
     assert place.asked("SELECT id FROM py ORDER BY id") == [(1,), (2,)]
     project.write("models/py.py", "def model(dbt, session):\n    x = {}\n    return x['nope']\n")
     assert "Line 3 of the Python model `lake`.`main`.`py`: KeyError: 'nope'" in project.run("run", passes=False)
+
+
+@pytest.mark.parametrize("kind", ["duckdb"])
+def test_a_whole_project_is_compacted_and_kept_healthy(place: Place, project: Project) -> None:
+    hooks = {"+post-hook": "{{ ducklake_compact(this) }}", "+compaction": {"small_files": 2}}
+    kept = "{{ ducklake_maintain(older_than='0 seconds', orphans=true) }}"
+    described = {"name": "p", "version": "1.0.0", "profile": "p", "models": {"p": hooks}, "on-run-end": kept}
+    project.write("dbt_project.yml", json.dumps(described))
+    select = "select id, {{ var('n') }} as n from range(3)"
+    project.write("models/log.sql", "{{ config(materialized='incremental') }} " + select)
+    project.write("models/kept.sql", "{{ config(materialized='incremental', compaction=false) }} " + select)
+    project.write("models/seen.sql", "{{ config(materialized='view') }} select * from {{ ref('log') }}")
+    for number in range(4):
+        assert "expire snapshots" in project.run("run", "--vars", f"{{n: {number}}}")
+    files = "SELECT count(*) FROM ducklake_list_files('lake', '{}')"
+    assert place.asked(files.format("log"))[0][0] == 1
+    assert place.asked(files.format("kept"))[0][0] >= 4
+    assert place.asked("SELECT count(*), count(DISTINCT n) FROM log") == [(12, 4)]
+    assert place.asked("SELECT count(*) FROM lake.snapshots()") == [(1,)]
+    assert "main.log" in project.run("run-operation", "ducklake_doctor")
