@@ -10,7 +10,7 @@ from dbt.adapters.base import BaseRelation
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ducklake.lake import Lake, fold
-from dbt.adapters.ducklake.spark.schema import string_literal
+from dbt.adapters.ducklake.spark.schema import quoted, string_literal
 from dbt.adapters.ducklake.statements.maintenance.cleaning import remove_orphans, usually_before
 from dbt.adapters.ducklake.statements.maintenance.policy import Policy
 from dbt.adapters.ducklake.statements.session import LakeSession
@@ -91,17 +91,14 @@ def steps(
         for found in tables:
             policy = policies.get(fold(f"{found.schema}.{found.name}"), Policy())
             if policy and (policy.small_file_size, policy.deleted_share) == (small, share) and policy.is_due(found):
-                statement = compact_statement(f"{_q(found.schema)}.{_q(found.name)}", (name, found.schema), policy)
+                statement = compact_statement(
+                    f"{quoted(found.schema)}.{quoted(found.name)}", (name, found.schema), policy
+                )
                 yield Step(f"compact {found.schema}.{found.name}", statement)
     yield Step("expire snapshots", call("ducklake_expire_snapshots", name, {"older_than": older_than}))
     yield Step("remove files that no snapshot needs", call("ducklake_cleanup_old_files", name, {}))
     if orphans:
         yield Step("remove files that nobody knows", call("ducklake_delete_orphaned_files", name, {}))
-
-
-def _q(name: str) -> str:
-    doubled = name.replace("`", "``")
-    return f"`{doubled}`"
 
 
 def report(session: LakeSession, lake: Lake, orphans: bool) -> dict[str, Any]:

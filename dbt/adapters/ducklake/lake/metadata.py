@@ -24,6 +24,11 @@ T = TypeVar("T")
 _VALUES_AT_ONCE = 500
 
 
+def places(first: int, count: int) -> str:
+    """The places of so many bound values, as in `IN ($2, $3)`."""
+    return ", ".join(f"${place}" for place in range(first, first + count))
+
+
 def in_chunks(values: Iterable[T]) -> list[list[T]]:
     every = list(values)
     return [every[start : start + _VALUES_AT_ONCE] for start in range(0, len(every), _VALUES_AT_ONCE)]
@@ -129,9 +134,8 @@ class MetadataSession:
                 parts.append(f"{quoted(name)} IS NULL")
                 continue
             found = value if isinstance(value, list) else [value]
-            places = ", ".join(f"${place}" for place in range(len(values) + 1, len(values) + 1 + len(found)))
+            parts.append(f"{quoted(name)} IN ({places(len(values) + 1, len(found))})")
             values.extend(found)
-            parts.append(f"{quoted(name)} IN ({places})")
         return f" WHERE {' AND '.join(parts)}" if parts else ""
 
 

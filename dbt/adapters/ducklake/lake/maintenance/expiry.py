@@ -8,16 +8,13 @@ from datetime import datetime
 
 from dbt.adapters.ducklake.lake.maintenance.folders import table_folders
 from dbt.adapters.ducklake.lake.maintenance.health import leftover_tables
-from dbt.adapters.ducklake.lake.metadata import MetadataSession, in_chunks
+from dbt.adapters.ducklake.lake.metadata import MetadataSession, in_chunks, places
 from dbt.adapters.ducklake.lake.names import TableId
 from dbt.adapters.ducklake.lake.spec import tables
 from dbt.adapters.ducklake.lake.spec.inlined import deletes_table_of
-from dbt.adapters.ducklake.lake.spec.tables import RowClass
+from dbt.adapters.ducklake.lake.spec.tables import OF_DATA_FILE, RowClass
 from dbt.adapters.ducklake.lake.transaction.rows import scheduled_row
 
-_OF_DATA_FILE: tuple[RowClass, ...] = (
-    tables.DataFile, tables.FileColumnStats, tables.FileVariantStats, tables.FilePartitionValue,
-)  # fmt: skip
 _OF_TABLE: tuple[RowClass, ...] = (
     tables.Table, tables.TableStats, tables.TableColumnStats, tables.PartitionInfo, tables.PartitionColumn,
     tables.Column, tables.ColumnTag, tables.SortInfo, tables.SortExpression, tables.SchemaVersions,
@@ -93,10 +90,10 @@ def _data_files(session: MetadataSession, dropped: set[TableId], schedule: _Sche
     columns = "SELECT f.data_file_id, f.table_id, f.path, f.path_is_relative FROM {data_file} AS f WHERE "
     gone = {row[0]: row for row in session.query(columns + _NO_SNAPSHOT_SEES.format(of="f."))}
     for some in in_chunks(sorted(dropped)):
-        places = ", ".join(f"${place}" for place in range(1, len(some) + 1))
-        gone |= {row[0]: row for row in session.query(f"{columns} f.table_id IN ({places})", *some)}
+        rows = session.query(f"{columns} f.table_id IN ({places(1, len(some))})", *some)
+        gone |= {row[0]: row for row in rows}
     ids: list[int] = sorted(gone)
-    for row_class in _OF_DATA_FILE:
+    for row_class in OF_DATA_FILE:
         session.delete_all(row_class, "data_file_id", ids)
     session.insert([schedule.row(*gone[file_id]) for file_id in ids])
     for table_id in sorted({row[1] for row in gone.values()} - dropped):
@@ -111,8 +108,8 @@ def _delete_files(
     gone = {row[0]: row for row in session.query(columns + _NO_SNAPSHOT_SEES.format(of="f."))}
     for column, values in (("table_id", sorted(dropped)), ("data_file_id", data_files)):
         for ids in in_chunks(values):
-            places = ", ".join(f"${place}" for place in range(1, len(ids) + 1))
-            gone |= {row[0]: row for row in session.query(f"{columns} f.{column} IN ({places})", *ids)}
+            rows = session.query(f"{columns} f.{column} IN ({places(1, len(ids))})", *ids)
+            gone |= {row[0]: row for row in rows}
     session.delete_all(tables.DeleteFile, "delete_file_id", sorted(gone))
     session.insert([schedule.row(*gone[file_id]) for file_id in sorted(gone)])
     return len(gone)
@@ -134,5 +131,4 @@ def _forget_inlined_deletes(session: MetadataSession, table_id: TableId, files: 
     name = deletes_table_of(table_id)
     if session.has_table(name):
         for ids in in_chunks(files):
-            places = ", ".join(f"${place}" for place in range(1, len(ids) + 1))
-            session.run_on(name, f"DELETE FROM {{table}} WHERE file_id IN ({places})", *ids)
+            session.run_on(name, f"DELETE FROM {{table}} WHERE file_id IN ({places(1, len(ids))})", *ids)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dbt.adapters.ducklake.lake.columns import walk
 from dbt.adapters.ducklake.lake.definitions import PartitionField, Table
 from dbt.adapters.ducklake.lake.errors import InvalidMetadata, UnsupportedLayout
-from dbt.adapters.ducklake.lake.metadata import MetadataSession
+from dbt.adapters.ducklake.lake.metadata import MetadataSession, places
 from dbt.adapters.ducklake.lake.names import ColumnId, FileId, SnapshotId, TableId
 from dbt.adapters.ducklake.lake.paths import stored_path
 from dbt.adapters.ducklake.lake.snapshot.inlined import InlinedRow, inlined_rows_at
@@ -247,12 +247,11 @@ def _pruned(
 def _statistics(
     session: MetadataSession, snapshot: SnapshotId, table_id: TableId, columns: Sequence[ColumnId]
 ) -> dict[FileId, dict[ColumnId, FileStatistics]]:
-    places = ", ".join(f"${place}" for place in range(3, 3 + len(columns)))
     rows = session.query(
         "SELECT s.data_file_id, s.column_id, s.value_count, s.null_count, s.min_value, s.max_value, s.contains_nan "
         "FROM {file_column_stats} AS s JOIN {data_file} AS f ON f.data_file_id = s.data_file_id "
         "WHERE s.table_id = $2 AND f.table_id = $2 AND f.begin_snapshot <= $1 "
-        f"AND (f.end_snapshot IS NULL OR f.end_snapshot > $1) AND s.column_id IN ({places})",
+        f"AND (f.end_snapshot IS NULL OR f.end_snapshot > $1) AND s.column_id IN ({places(3, len(columns))})",
         snapshot,
         table_id,
         *columns,

@@ -314,6 +314,9 @@ TABLES: dict[RowClass, str] = {
     SortExpression: "sort_expression",
 }
 
+# What the metadata hold of a data file by its id, beside its delete files.
+OF_DATA_FILE: tuple[RowClass, ...] = (DataFile, FileColumnStats, FileVariantStats, FilePartitionValue)
+
 PRIMARY_KEYS = {
     Snapshot: "snapshot_id",
     SnapshotChanges: "snapshot_id",

@@ -20,7 +20,7 @@ from dbt.adapters.ducklake.lake.errors import (
     InvalidMetadata,
     StaleDeleteFile,
 )
-from dbt.adapters.ducklake.lake.metadata import Metadata, MetadataSession, in_chunks
+from dbt.adapters.ducklake.lake.metadata import Metadata, MetadataSession, in_chunks, places
 from dbt.adapters.ducklake.lake.names import ColumnId, FileId, SnapshotId, TableId
 from dbt.adapters.ducklake.lake.options import Options, read_options
 from dbt.adapters.ducklake.lake.snapshot.files import NameMapping, mappings_of
@@ -330,7 +330,6 @@ def _live(session: MetadataSession, row_class: type[R], effect: TableEffect, fil
     """The live rows of data files, or of their delete files."""
     found: list[R] = []
     for ids in in_chunks(files):
-        places = ", ".join(f"${place}" for place in range(2, 2 + len(ids)))
-        rest = f"WHERE table_id = $1 AND end_snapshot IS NULL AND data_file_id IN ({places})"
+        rest = f"WHERE table_id = $1 AND end_snapshot IS NULL AND data_file_id IN ({places(2, len(ids))})"
         found += session.read(row_class, rest, effect.id, *ids)
     return found

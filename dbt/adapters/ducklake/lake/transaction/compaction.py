@@ -7,10 +7,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from dbt.adapters.ducklake.lake.definitions import Table
-from dbt.adapters.ducklake.lake.metadata import MetadataSession, in_chunks
+from dbt.adapters.ducklake.lake.metadata import MetadataSession, in_chunks, places
 from dbt.adapters.ducklake.lake.names import FileId, SnapshotId
 from dbt.adapters.ducklake.lake.spec import tables
 from dbt.adapters.ducklake.lake.spec.inlined import deletes_table_of
+from dbt.adapters.ducklake.lake.spec.tables import OF_DATA_FILE
 from dbt.adapters.ducklake.lake.transaction.changes import (
     Compaction,
     DeletesToAdd,
@@ -21,8 +22,6 @@ from dbt.adapters.ducklake.lake.transaction.changes import (
     VersionsFile,
 )
 from dbt.adapters.ducklake.lake.transaction.rows import Batch, data_file_rows, delete_row, scheduled_row
-
-_OF_DATA_FILE = (tables.DataFile, tables.FileColumnStats, tables.FileVariantStats, tables.FilePartitionValue)
 
 
 def sources_of(compactions: Sequence[Compaction]) -> dict[FileId, FileId | None]:
@@ -86,11 +85,10 @@ class Compacting:
 
     def _remove_sources(self, sources: Sequence[FileId]) -> None:
         for ids in in_chunks(sources):
-            places = ", ".join(f"${place}" for place in range(1, len(ids) + 1))
-            rows = self._session.read(tables.DataFile, f"WHERE data_file_id IN ({places})", *ids)
+            rows = self._session.read(tables.DataFile, f"WHERE data_file_id IN ({places(1, len(ids))})", *ids)
             for row in rows:
                 self._schedule(row.data_file_id, row.path, row.path_is_relative)
-        for row_class in (*_OF_DATA_FILE, tables.DeleteFile):
+        for row_class in (*OF_DATA_FILE, tables.DeleteFile):
             self._session.delete_all(row_class, "data_file_id", sources)
 
     def _schedule(self, file_id: int, path: str, is_relative: bool) -> None:
@@ -118,6 +116,5 @@ class Compacting:
             self._session.run_on(name, "DELETE FROM {table} WHERE begin_snapshot <= $1", self._base)
         for ids in in_chunks(files):
             # Those of files that have ended stay: earlier snapshots read them.
-            places = ", ".join(f"${place}" for place in range(2, 2 + len(ids)))
-            sql = f"DELETE FROM {{table}} WHERE begin_snapshot <= $1 AND file_id IN ({places})"
+            sql = f"DELETE FROM {{table}} WHERE begin_snapshot <= $1 AND file_id IN ({places(2, len(ids))})"
             self._session.run_on(deletes_table_of(self._table.id), sql, self._base, *ids)

@@ -9,7 +9,7 @@ from dbt.adapters.ducklake.lake.backends.base import Storage
 from dbt.adapters.ducklake.lake.columns import Column
 from dbt.adapters.ducklake.lake.definitions import Table
 from dbt.adapters.ducklake.lake.errors import ChangeRefused
-from dbt.adapters.ducklake.lake.metadata import MetadataSession
+from dbt.adapters.ducklake.lake.metadata import MetadataSession, places
 from dbt.adapters.ducklake.lake.names import TableId, quoted
 from dbt.adapters.ducklake.lake.nested_text import NotAsText
 from dbt.adapters.ducklake.lake.options import Options
@@ -104,8 +104,8 @@ def _insert_bound(session: MetadataSession, name: str, table: Table, rows: list[
     at_once = max(1, _VALUES_AT_ONCE // width)
     for start in range(0, len(rows), at_once):
         some = rows[start : start + at_once]
-        places = (_places(session.storage, table, 1 + width * place) for place in range(len(some)))
-        sql = f"INSERT INTO {{table}} ({columns}) VALUES {_braced(', '.join(places))}"
+        marks = (_places(session.storage, table, 1 + width * place) for place in range(len(some)))
+        sql = f"INSERT INTO {{table}} ({columns}) VALUES {_braced(', '.join(marks))}"
         session.run_on(name, sql, *(value for row in some for value in row))
 
 
@@ -130,7 +130,7 @@ def _end(session: MetadataSession, name: str, numbering: Numbering, effect: Tabl
     for start in range(0, len(row_ids), _VALUES_AT_ONCE):
         some = row_ids[start : start + _VALUES_AT_ONCE]
         # Rows that this transaction added to the same table are new versions, not those to end.
-        chosen = f"end_snapshot IS NULL AND begin_snapshot < $1 AND row_id IN ({_list(2, len(some))})"
+        chosen = f"end_snapshot IS NULL AND begin_snapshot < $1 AND row_id IN ({places(2, len(some))})"
         live = session.run_on(name, f"SELECT count(*) FROM {{table}} WHERE {chosen}", numbering.snapshot, *some)[0][0]
         if live != len(some):
             found = f"{len(some) - live} of {len(some)} inlined rows are not there any more"
@@ -153,10 +153,6 @@ def files_deleted_from_after(session: MetadataSession, table_id: TableId, snapsh
     if not session.has_table(name):
         return set()
     return {row[0] for row in session.run_on(name, "SELECT file_id FROM {table} WHERE begin_snapshot > $1", snapshot)}
-
-
-def _list(first: int, count: int) -> str:
-    return ", ".join(f"${place}" for place in range(first, first + count))
 
 
 def _braced(sql: str) -> str:

@@ -6,8 +6,8 @@ A compaction that loses to another commit is done once more and then given up: i
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -104,10 +104,8 @@ class _Compaction:
         same = self.settings.sort and table.columns == self.table.columns
         return sort_keys(sorted_by(self.table.sort)) if same else []
 
-    @contextmanager
-    def writing(self) -> Iterator[Writing]:
-        with writing(self.session, self.lake, self.base) as work:
-            yield work
+    def writing(self) -> AbstractContextManager[Writing]:
+        return writing(self.session, self.lake, self.base)
 
 
 def merge_adjacent(session: LakeSession, lake: Lake, asked: Asked) -> Compacted:
