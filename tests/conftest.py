@@ -15,6 +15,7 @@ from dbt.adapters.ducklake.spark.session import SparkSettings, new_session
 from tests.java import QUICK
 from tests.judge import Judge
 from tests.places import KINDS, Place
+from tests.tenants import TenantPlace
 
 
 @pytest.fixture(scope="session")
@@ -54,10 +55,12 @@ def place_of(tmp_path: Path, request: pytest.FixtureRequest) -> PlaceOf:
     def make(kind: str) -> Place:
         folder = tmp_path / f"lake{next(numbers)}"
         folder.mkdir()
-        if kind != "postgres":
-            return Place(kind, folder)
+        of: type[Place] = TenantPlace if kind.startswith("shared ") else Place
+        own = kind.removeprefix("shared ")
+        if own != "postgres":
+            return of(own, folder)
         url = request.getfixturevalue("postgres")
-        return Place(kind, folder, url, f"lake_{uuid.uuid4().hex[:12]}")
+        return of(own, folder, url, f"lake_{uuid.uuid4().hex[:12]}")
 
     return make
 

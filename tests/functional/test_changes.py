@@ -290,6 +290,84 @@ def test_a_row_that_came_meanwhile_is_not_there_twice(
     assert lake.run("select * from t") == [(1,)]
 
 
+@pytest.mark.parametrize(
+    ("sql", "result"),
+    [
+        ("insert into t replace where id >= 2 and id < 4 select 3", [1, 3, 7]),
+        ("insert into t replace using (id) select 2", [1, 2, 3, 7]),
+        ("delete from t where id in (2, 3)", [1, 7]),
+        ("update t set id = 4 where id between 3 and 3", [1, 2, 4, 7]),
+        ("merge into t using (select 3 as id union select 4) s on t.id = s.id "
+         "when matched then delete when not matched then insert *", [1, 2, 4, 7]),
+    ],
+)  # fmt: skip
+def test_what_came_elsewhere_in_the_table_makes_no_statement_run_again(
+    lake: Session, monkeypatch: pytest.MonkeyPatch, sql: str, result: list[int]  # noqa: F811
+) -> None:  # fmt: skip
+    lake.run("create table t (id int)", *(f"insert into t values ({id_})" for id_ in (1, 2, 3, 5)))
+    commit = Transaction.commit
+
+    def late(self: Transaction, *arguments: Any) -> Any:
+        monkeypatch.setattr(Transaction, "commit", commit)
+        lake.run("insert into t replace where id > 4 select 7")
+        return commit(self, *arguments)
+
+    monkeypatch.setattr(Transaction, "commit", late)
+    lake.run(sql)
+    assert sorted(id_ for (id_,) in lake.run("select * from t")) == result
+    assert not lake.warnings  # type: ignore[attr-defined]
+
+
+def test_a_statement_that_reads_its_own_table_sees_all_that_came(
+    lake: Session, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+) -> None:  # fmt: skip
+    lake.run("create table t as select 1 as id, 1 as n", "create view others as select max(n) + 1 as n from t")
+    commit = Transaction.commit
+
+    def late(self: Transaction, *arguments: Any) -> Any:
+        monkeypatch.setattr(Transaction, "commit", commit)
+        lake.run("insert into t values (5, 10)")
+        return commit(self, *arguments)
+
+    monkeypatch.setattr(Transaction, "commit", late)
+    lake.run("merge into t using (select 2 as id, n from others) s on t.id = s.id when not matched then insert *")
+    assert lake.run("select n from t where id = 2") == [(11,)]
+    assert "which runs again" in lake.warnings[-1]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "n = 3", "n >= 38 and n < 1000", "n in (1, 20)", "d = '2026-01-05'", "d < '2026-01-03 23:00:00+00:00'",
+        "ts between '2026-01-04 00:00:00+00:00' and '2026-01-05T12:00:00'", "ts >= date '2026-02-08'", "s = 'k7'",
+        "tz < timestamp '2026-01-02 05:00:00' and mod(n, 2) = 0", "n = 3 or n = 4",
+        "ms = '2026-01-05'", "n <=> 12", "tz = cast('2026-01-06' as timestamp)", "'k39' <= s and t.n > -1",
+    ],
+)  # fmt: skip
+def test_files_that_a_condition_leaves_out_are_not_opened(
+    lake: Session, monkeypatch: pytest.MonkeyPatch, condition: str  # noqa: F811
+) -> None:  # fmt: skip
+    values = (
+        "select cast(id as int) as n, date_add(date '2026-01-01', cast(id as int)) as d, "
+        "timestamp_ntz '2026-01-01' + make_dt_interval(id) as ts, timestamp '2026-01-01' + make_dt_interval(id) as tz, "
+        "concat('k', id) as s, cast(timestamp_ntz '2026-01-01' + make_dt_interval(id) as timestamp_ntz) as ms"
+    )
+    lake.run(f"create table t as {values} from range(0, 40, 1, 40)", f"create view plain as {values} from range(40)")
+    expected = lake.run(f"select n from plain t where not coalesce({condition}, false) order by n")
+    opened: list[int] = []
+    scan = changing.scan_placed
+
+    def counted(spark: Any, storage: Any, table: Any, files: Any, snapshot: Any) -> Any:
+        opened.append(len(files.data_files))
+        return scan(spark, storage, table, files, snapshot)
+
+    monkeypatch.setattr(changing, "scan_placed", counted)
+    lake.run(f"delete from t where {condition}")
+    assert lake.run("select n from t order by n") == expected
+    assert 0 < 40 - len(expected) <= opened[0]
+    assert opened[0] <= 40 - len(expected) + 2 or " or " in condition
+
+
 def test_a_lake_that_is_only_read_refuses_before_a_file_is_written(lake: Session, tmp_path: Path) -> None:  # noqa: F811
     lake.run("create table t as select 1 as id")
     with connect(LakeDescription(f"duckdb:{lake.folder}/lake.ducklake", read_only=True)) as read_only:

@@ -1,4 +1,4 @@
-"""The `catalog_id` layout, read-only, on a lake that the multi-tenant fork wrote: a tenant sees its own rows."""
+"""The `catalog_id` layout on a lake that the multi-tenant fork wrote: a tenant sees its own rows, and changes them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from dbt.adapters.ducklake.lake import Lake, LakeDescription, LakeError, NotFound, connect
-from dbt.adapters.ducklake.lake.errors import ReadOnlyLake, SnapshotNotFound, TenantNotFound, UnsupportedLayout
+from dbt.adapters.ducklake.lake.errors import SnapshotNotFound, TenantNotFound, UnsupportedLayout
 from tests.interop.reader import rows_at
 from tests.judge import Judge
+from tests.written import write_deletes, write_file
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "shared_layout"
 TABLES = {
@@ -122,12 +124,52 @@ def test_the_view_of_a_tenant_is_read(folder: Path) -> None:
         lake.snapshot().view("main", "big_orders")
 
 
-def test_nothing_is_written_yet(folder: Path) -> None:
-    with opened(folder, "acme") as lake:
-        with pytest.raises(ReadOnlyLake, match="does not write the shared layout"):
-            lake.transaction().create_schema("x")
-        with pytest.raises(ReadOnlyLake):
-            lake.set_option("target_file_size", "1MB")
+def metadata_of(folder: Path) -> dict[str, set[str]]:
+    """Every row of every table, as text."""
+    with duckdb.connect(str(folder / "meta.ducklake"), read_only=True) as opened_file:
+        names = [name for (name,) in opened_file.execute("SELECT table_name FROM duckdb_tables()").fetchall()]
+        return {name: {str(row) for row in opened_file.execute(f'FROM "{name}"').fetchall()} for name in names}
+
+
+def test_what_we_write_beside_the_fork(folder: Path) -> None:
+    """Rows as section 14.5 of the format page has them; of the other tenants not one is touched."""
+    before = metadata_of(folder)
+    with opened(folder, "globex") as lake:
+        transaction = lake.transaction()
+        orders = transaction.table("main", "orders")
+        file = transaction.base.files(orders).data_files[0]
+        transaction.append(orders, [write_file(orders, [(900, "9.00"), (901, "9.01")])])
+        transaction.delete(orders, [write_deletes(orders, file.id, [(0, 28)])])
+        assert transaction.commit() == 28
+        named = lake.transaction()
+        named.create_schema("s")
+        named.comment_on_table("main", "orders", "of globex")
+        assert named.commit() == 29
+        rows = rows_at(Judge.of_this_process(), lake.snapshot(), lake.snapshot().table("main", "orders"))
+        assert len(rows) == len(json.loads((FIXTURE / "expected" / "globex.main.orders.json").read_text())) + 1
+    after = metadata_of(folder)
+    new = {name: sorted(after[name] - before[name]) for name in after if after[name] - before[name]}
+    gone = {name for name in before if before[name] - after[name]}
+    # What is told of a table as it is now is told anew.
+    assert gone <= {"ducklake_table_stats", "ducklake_table_column_stats"}
+    assert set(new) == {
+        "ducklake_snapshot", "ducklake_snapshot_changes", "ducklake_snapshot_lineage", "ducklake_data_file",
+        "ducklake_file_column_stats", "ducklake_delete_file", "ducklake_table_stats", "ducklake_table_column_stats",
+        "ducklake_schema", "ducklake_schema_versions", "ducklake_tag",
+    }  # fmt: skip
+    assert new["ducklake_snapshot_lineage"] == ["(8, 27, 28)", "(8, 28, 29)"]
+    assert [row[:4] for row in new["ducklake_snapshot_changes"]] == ["(28,", "(29,"]
+    assert "28, 8, 'inserted_into_table:10,deleted_from_table:10'" in new["ducklake_snapshot_changes"][0]
+    assert new["ducklake_schema_versions"] == ["(8, 29, 15)"]
+    assert [row.rpartition("), ")[2] for row in new["ducklake_snapshot"]] == ["14, 16, 18)", "15, 17, 18)"]
+    assert new["ducklake_tag"] == ["(8, 10, 'comment', 29, None, 'of globex')"]
+    assert new["ducklake_schema"][0].startswith("(8, 16, UUID(")
+    assert new["ducklake_schema"][0].endswith("29, None, 's', 'globex/s/', True)")
+    assert new["ducklake_data_file"][0].startswith("(8, 16, 10, 28, None, None, 'ducklake-")
+    assert new["ducklake_delete_file"][0].startswith("(8, 17, 10, 28, None, 10, 'ducklake-")
+    for tenant in ("acme", "shared"):
+        for name in TABLES[tenant]:
+            test_rows_are_those_that_the_fork_reads(folder, tenant, name)
 
 
 def test_a_tenant_must_be_named_and_exist(folder: Path) -> None:

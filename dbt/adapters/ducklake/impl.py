@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,15 @@ from dbt.adapters.ducklake.column import DuckLakeColumn
 from dbt.adapters.ducklake.connections import DuckLakeConnectionManager
 from dbt.adapters.ducklake.errors import OURS, as_dbt
 from dbt.adapters.ducklake.incremental_config import STRATEGIES, statement_of
-from dbt.adapters.ducklake.lake import Lake, fold
+from dbt.adapters.ducklake.lake import (
+    Lake,
+    LakeDescription,
+    Tenant,
+    create_tenant,
+    drop_tenant,
+    fold,
+    tenants,
+)
 from dbt.adapters.ducklake.model_config import ModelConfig
 from dbt.adapters.ducklake.prepared import make_class_archive
 from dbt.adapters.ducklake.python_models import run_python_model, show_python_model
@@ -304,6 +313,27 @@ class DuckLakeAdapter(SQLAdapter):
                 check_java()
         self.execute("select 1 as id", fetch=True)
 
+    # Tenants.
+
+    @available
+    def create_tenant(self, name: str) -> dict[str, Any]:
+        with self._translated():
+            return _plain(create_tenant(self._described(), name))
+
+    @available
+    def drop_tenant(self, name: str) -> dict[str, Any]:
+        with self._translated():
+            return _plain(drop_tenant(self._described(), name))
+
+    @available
+    def tenants(self) -> list[dict[str, Any]]:
+        with self._translated():
+            return [_plain(tenant) for tenant in tenants(self._described())]
+
+    def _described(self) -> LakeDescription:
+        """The target's own lake, which is not opened."""
+        return self.config.credentials.descriptions()[0][1]  # type: ignore[no-any-return]
+
     # Maintenance.
 
     @available
@@ -431,6 +461,10 @@ def _name(relation: BaseRelation) -> Name:
         relation.identifier,
     )
     return Name(tuple(part for part in parts if part))
+
+
+def _plain(tenant: Tenant) -> dict[str, Any]:
+    return {**asdict(tenant), "uuid": str(tenant.uuid)}
 
 
 def _schema_name(relation: BaseRelation) -> Name:

@@ -22,7 +22,7 @@ from dbt.adapters.ducklake.lake.errors import (
     LakeError,
     NotFound,
 )
-from dbt.adapters.ducklake.lake.lake import Lake, connect
+from dbt.adapters.ducklake.lake.lake import Lake
 from dbt.adapters.ducklake.lake.maintenance.expiry import Expired
 from dbt.adapters.ducklake.lake.maintenance.health import LakeHealth, TableHealth
 from dbt.adapters.ducklake.lake.maintenance.maintenance import KnownFiles, Maintenance, ScheduledFile
@@ -35,6 +35,7 @@ from dbt.adapters.ducklake.lake.maintenance.planning import (
     merge_groups,
 )
 from dbt.adapters.ducklake.lake.names import ColumnId, FileId, SchemaId, SnapshotId, TableId, fold, new_uuid
+from dbt.adapters.ducklake.lake.opening import connect
 from dbt.adapters.ducklake.lake.options import Options
 from dbt.adapters.ducklake.lake.partitioning import CALENDAR_PARTS, bucket_count, partition_text, partition_value
 from dbt.adapters.ducklake.lake.paths import plain
@@ -44,6 +45,7 @@ from dbt.adapters.ducklake.lake.snapshot.inlined import InlinedRow, InlinedTable
 from dbt.adapters.ducklake.lake.snapshot.pruning import Between, Compare, IsIn, IsNotNull, IsNull, Predicate
 from dbt.adapters.ducklake.lake.snapshot.snapshot import CommitInfo, Snapshot, TableStatistics
 from dbt.adapters.ducklake.lake.spans import NotASpan, moment_before
+from dbt.adapters.ducklake.lake.tenants import Tenant, create_tenant, drop_tenant, tenants
 from dbt.adapters.ducklake.lake.transaction.changes import (
     ColumnStatistics,
     CommitMessage,
@@ -118,6 +120,7 @@ __all__ = [
     "TableId",
     "TableName",
     "TableStatistics",
+    "Tenant",
     "Transaction",
     "Value",
     "VersionsFile",
@@ -125,8 +128,10 @@ __all__ = [
     "bucket_count",
     "can_widen",
     "connect",
+    "create_tenant",
     "decimal",
     "deleted_rows",
+    "drop_tenant",
     "files_to_rewrite",
     "fits",
     "fold",
@@ -138,6 +143,7 @@ __all__ = [
     "partition_text",
     "partition_value",
     "plain",
+    "tenants",
     "type_from_text",
     "value_text",
 ]

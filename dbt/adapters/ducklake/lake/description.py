@@ -64,6 +64,14 @@ class LakeDescription:
         return None
 
     @property
+    def tenant_creation_refused(self) -> str | None:
+        """Why a tenant that is not there may not be made. Unlike a lake it must be asked for, as in the fork: a name
+        that is written wrongly would be another tenant."""
+        if self.create_if_not_exists is not True:
+            return "a tenant is made only with `create_if_not_exists: true`, or by the operation ducklake_create_tenant"
+        return self.creation_refused
+
+    @property
     def kind(self) -> str:
         return self._split()[0]
 

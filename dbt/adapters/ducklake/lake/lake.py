@@ -1,58 +1,31 @@
-"""A lake: where it is, how it is opened, and the way to its snapshots and transactions."""
+"""An open lake: the way to its snapshots, transactions and options."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from uuid import uuid4
 
-from dbt.adapters.ducklake.lake.backends import backend_for
-from dbt.adapters.ducklake.lake.backends.base import Backend, CommitBroken, Contended
+from dbt.adapters.ducklake.lake.backends.base import CommitBroken
 from dbt.adapters.ducklake.lake.description import LakeDescription
 from dbt.adapters.ducklake.lake.errors import (
-    CannotOpen,
-    DataPathDiffers,
-    DataPathMissing,
     InvalidMetadata,
     InvalidOption,
-    LakeEncrypted,
-    LakeNotFound,
     MetadataQueryFailed,
     ReadOnlyLake,
     SnapshotNotFound,
-    TenantNotFound,
-    UnsupportedLayout,
-    UnsupportedVersion,
 )
 from dbt.adapters.ducklake.lake.maintenance.maintenance import Maintenance
 from dbt.adapters.ducklake.lake.metadata import Metadata, MetadataSession
 from dbt.adapters.ducklake.lake.names import SnapshotId
-from dbt.adapters.ducklake.lake.options import Options, options_from_rows, read_options, stored_value
-from dbt.adapters.ducklake.lake.paths import as_data_path, same_data_path
+from dbt.adapters.ducklake.lake.options import Options, read_options, store_option, stored_value
 from dbt.adapters.ducklake.lake.snapshot.snapshot import CommitInfo, Snapshot
 from dbt.adapters.ducklake.lake.spec import tables
 from dbt.adapters.ducklake.lake.spec.indexes import INDEXES, index_name
-from dbt.adapters.ducklake.lake.spec.layout import STANDARD, SUPPORTED_VERSION, shared
 from dbt.adapters.ducklake.lake.spec.tables import TABLES
-from dbt.adapters.ducklake.lake.transaction.commit import Patience, in_attempts
+from dbt.adapters.ducklake.lake.transaction.commit import in_attempts
 from dbt.adapters.ducklake.lake.transaction.transaction import Transaction
-
-CREATED_BY = "dbt-ducklake"
-# Older layouts that DuckDB brings to 1.0 itself.
-_MIGRATED_BY_DUCKDB = ("0.1", "0.2", "0.3-dev1", "0.3", "0.4-dev1", "0.4")
-
-
-def connect(description: LakeDescription) -> Lake:
-    """Open a lake, or make it where its description allows. Any reason why it cannot be is a `CannotOpen`."""
-    backend = backend_for(description)
-    try:
-        return _opened(backend, description)
-    except BaseException:
-        backend.close()
-        raise
 
 
 class Lake:
@@ -68,6 +41,11 @@ class Lake:
     @property
     def name(self) -> str:
         return self._metadata.backend.name
+
+    @property
+    def own_path(self) -> str:
+        """Below which the lake's own files lie; others' may lie beside it below the data path."""
+        return self.data_path + self._metadata.layout.folder
 
     @property
     def is_read_only(self) -> bool:
@@ -133,17 +111,9 @@ class Lake:
             raise InvalidOption(key, f"found table {table} without its schema", "Name both.")
         stored = stored_value(key, value)
         scope, scope_id = self._scope(schema, table)
-        where = {"key": key, "scope": scope, "scope_id": scope_id}
-
-        def store(session: MetadataSession) -> None:
-            known = {(row.key, row.scope, row.scope_id) for row in session.read(tables.Metadata)}
-            if (key, scope, scope_id) in known:
-                session.update(tables.Metadata, {"value": stored}, where)
-            else:
-                session.insert([tables.Metadata(key, stored, scope, scope_id)])
-
+        row = tables.Metadata(key, stored, scope, scope_id)
         try:
-            in_attempts(self._metadata, self.description.patience, store)
+            in_attempts(self._metadata, self.description.patience, lambda session: store_option(session, row))
         except CommitBroken as error:
             raise MetadataQueryFailed(self.name, f"the connection broke, so {key} may be set or not") from error
 
@@ -189,8 +159,6 @@ class Lake:
             return "at a snapshot of the past"
         if self.description.read_only:
             return "`read_only: true`"
-        if not self._metadata.layout.writable:
-            return f"this version does not write the {self._metadata.layout.name} layout of metadata"
         return None
 
     def _snapshot_of(self, row: tables.Snapshot) -> Snapshot:
@@ -227,133 +195,3 @@ def _commit_info(row: tables.Snapshot, said: tables.SnapshotChanges | None) -> C
         message=said.commit_message if said else None,
         extra_info=said.commit_extra_info if said else None,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """What there is at a place: whether it is a lake, in which layout, and its rows of ducklake_metadata."""
-
-    metadata: Metadata
-    rows: tuple[tables.Metadata, ...]
-
-    def value(self, key: str) -> str | None:
-        return next((row.value for row in self.rows if row.key == key and row.scope is None), None)
-
-
-def _opened(backend: Backend, description: LakeDescription) -> Lake:
-    found = _look(backend, description) if backend.exists() else None
-    if found is None:
-        _create(backend, description)
-        found = _look(backend, description)
-        if found is None:
-            raise UnsupportedLayout(backend.name, "the lake was made and is not there", "Look who else writes there.")
-    _refuse_encrypted(found, description)
-    options_from_rows(found.rows, None)
-    return Lake(found.metadata, description, _data_path(found, description))
-
-
-def _look(backend: Backend, description: LakeDescription) -> _Found | None:
-    metadata = Metadata(backend, STANDARD)
-    with metadata.reading() as session:
-        if not session.has_table("ducklake_metadata"):
-            return None
-        rows = tuple(session.read(tables.Metadata))
-        version = next((row.value for row in rows if row.key == "version"), SUPPORTED_VERSION)
-        is_shared = session.has_table("ducklake_catalog")
-        tenant = _tenant(session, backend, description) if is_shared else None
-    if tenant is None:
-        _refuse_version(backend, version)
-        if description.catalog is not None:
-            found = f"`catalog` is {description.catalog!r}, but this lake's metadata is not shared between tenants"
-            raise UnsupportedLayout(backend.name, found, "Leave `catalog` out.")
-        return _Found(metadata, rows)
-    return _Found(Metadata(backend, shared(tenant)), rows)
-
-
-def _tenant(session: MetadataSession, backend: Backend, description: LakeDescription) -> int:
-    if not session.has_table("ducklake_snapshot_lineage"):
-        raise UnsupportedLayout(
-            backend.name,
-            "it has a table ducklake_catalog but no ducklake_snapshot_lineage, as early versions of the fork made it",
-            "Bring it to the layout of the fork's last version. Do not let DuckDB migrate it.",
-        )
-    if description.catalog is None:
-        raise UnsupportedLayout(backend.name, "it is shared between tenants", "Say which with `catalog`.")
-    sql = "SELECT catalog_id FROM {table} WHERE catalog_name = $1 AND end_snapshot IS NULL"
-    rows = session.run_on("ducklake_catalog", sql, description.catalog)
-    if len(rows) != 1:
-        raise TenantNotFound(backend.name, description.catalog)
-    return int(rows[0][0])
-
-
-def _refuse_version(backend: Backend, version: str) -> None:
-    if version == SUPPORTED_VERSION:
-        return
-    if version in _MIGRATED_BY_DUCKDB:
-        remedy = "Let DuckDB migrate it: ATTACH 'ducklake:…' AS lake (AUTOMATIC_MIGRATION true)."
-    else:
-        remedy = "DuckDB's ducklake extension for DuckDB 1.5 does not read it either: use the client that wrote it."
-    raise UnsupportedVersion(backend.name, version, SUPPORTED_VERSION, remedy)
-
-
-def _refuse_encrypted(found: _Found, description: LakeDescription) -> None:
-    stored = found.value("encrypted")
-    if stored == "true":
-        raise LakeEncrypted(found.metadata.backend.name, "is encrypted")
-    if stored not in (None, "false"):
-        raise InvalidMetadata(f"`encrypted` is {stored!r}", "It is true or false.")
-    if description.encrypted:
-        raise LakeEncrypted(found.metadata.backend.name, "is not encrypted, and `encrypted: true` asks for one that is")
-
-
-def _data_path(found: _Found, description: LakeDescription) -> str:
-    name, stored, asked = found.metadata.backend.name, found.value("data_path"), description.data_path
-    if stored is None and asked is None:
-        raise DataPathMissing(name)
-    if asked is None or stored is None or description.override_data_path:
-        return as_data_path(asked or stored or "")
-    if not same_data_path(asked, stored):
-        raise DataPathDiffers(name, asked, stored)
-    # Stored paths are put together by concatenation, so the stored spelling is the one to use.
-    return as_data_path(stored)
-
-
-def _create(backend: Backend, description: LakeDescription) -> None:
-    if (refusal := description.creation_refused) is not None:
-        raise LakeNotFound(backend.name, refusal)
-    if description.catalog is not None:
-        raise LakeNotFound(backend.name, "a shared metadata database is not made by this version")
-    if description.encrypted:
-        raise LakeEncrypted(backend.name, "would be made with `encrypted: true`")
-    data_path = description.new_data_path
-    if data_path is None:
-        raise DataPathMissing(backend.name)
-    metadata = Metadata(backend, STANDARD)
-    try:
-        backend.prepare()
-        with metadata.writing() as session:
-            if not session.has_table("ducklake_metadata"):
-                _bootstrap(session, data_path)
-    except (Contended, CommitBroken):
-        # Someone else makes it in the same moment, or it may be made; whether it is there is looked at next.
-        return
-    except MetadataQueryFailed as error:
-        raise CannotOpen(f"A lake cannot be made at {backend.name}. {error}") from error
-
-
-def _bootstrap(session: MetadataSession, data_path: str) -> None:
-    for row_class in tables.TABLES:
-        session.create(row_class)
-    session.insert([tables.Snapshot(0, datetime.now(UTC), 0, 1, 0)])
-    session.insert([tables.SnapshotChanges(0, 'created_schema:"main"')])
-    facts: Mapping[str, str] = {
-        "version": SUPPORTED_VERSION,
-        "created_by": CREATED_BY,
-        "data_path": as_data_path(data_path),
-        "encrypted": "false",
-    }
-    session.insert([tables.Metadata(key, value) for key, value in facts.items()])
-    session.insert([tables.Schema(0, uuid4(), 0, None, "main", "main/", True)])
-
-
-__all__ = ["Lake", "Patience", "connect"]

@@ -8,12 +8,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from dbt.adapters.ducklake.lake.backends.base import Backend, Connection, Contended, Row, decoder
-from dbt.adapters.ducklake.lake.errors import ChangeRefused, MetadataQueryFailed
+from dbt.adapters.ducklake.lake.errors import ChangeRefused, MetadataQueryFailed, UnsupportedLayout
 from dbt.adapters.ducklake.lake.names import quoted
-from dbt.adapters.ducklake.lake.spec.layout import Layout
+from dbt.adapters.ducklake.lake.spec import tables
+from dbt.adapters.ducklake.lake.spec.layout import SNAPSHOT_IDS, Layout
 from dbt.adapters.ducklake.lake.spec.tables import LOGICAL_TYPES, PRIMARY_KEYS, TABLES, RowClass
 from dbt.adapters.ducklake.lake.spec.tables import Metadata as MetadataRow
 
@@ -34,11 +35,26 @@ def in_chunks(values: Iterable[T]) -> list[list[T]]:
     return [every[start : start + _VALUES_AT_ONCE] for start in range(0, len(every), _VALUES_AT_ONCE)]
 
 
+LINEAGE = "ducklake_snapshot_lineage"
+
+
+class Head(NamedTuple):
+    """The newest snapshot of the lake (`latest`) and of all lakes in its metadata (`previous`), which are the same in
+    the standard layout; the id of the next one, and the counters that it goes on with."""
+
+    latest: int
+    previous: int
+    next_snapshot: int
+    schema_version: int
+    next_catalog_id: int
+    next_file_id: int
+
+
 class MetadataSession:
     """The metadata tables within one transaction."""
 
     def __init__(self, metadata: Metadata, connection: Connection) -> None:
-        self.storage = metadata.backend.storage
+        self.storage, self.layout = metadata.backend.storage, metadata.layout
         # Snapshots that this transaction has seen to be there.
         self.seen: set[int] = set()
         self._metadata, self._connection = metadata, connection
@@ -58,22 +74,87 @@ class MetadataSession:
         """Insert rows of one row class."""
         if not rows:
             return
-        row_class = type(rows[0])
-        names, fixed = self._metadata.layout.columns(row_class), self._metadata.layout.scope(row_class)
-        types = {**dict.fromkeys(fixed, "BIGINT"), **{name: LOGICAL_TYPES[row_class][name] for name in names}}
-        if fixed or len(names) != len(row_class._fields):  # type: ignore[attr-defined]
+        row_class, layout = type(rows[0]), self._metadata.layout
+        if not layout.has(row_class):
+            raise ChangeRefused(
+                "commit", f"the {layout.name} layout of metadata has no table {TABLES[row_class]}", "Leave that out."
+            )
+        names, fixed = layout.physical(row_class), layout.scope(row_class)
+        logical = LOGICAL_TYPES[row_class]
+        types = {**dict.fromkeys(fixed, "BIGINT"), **{name: logical.get(name, "VARCHAR") for name in names}}
+        if fixed or tuple(names) != row_class._fields:  # type: ignore[attr-defined]
             head = tuple(fixed.values())
-            rows = [(*head, *(getattr(row, name) for name in names)) for row in rows]
+            # Rows of which the layout tells no difference are one.
+            rows = list(dict.fromkeys((*head, *(value(row) for value in names.values())) for row in rows))
         self._connection.insert(self._metadata.target(row_class), types, rows)
+
+    def head(self) -> Head:
+        """What a new snapshot follows. From here to the end of the transaction no other client of ours commits."""
+        newest = "WHERE snapshot_id = (SELECT max(snapshot_id) FROM {snapshot})"
+        latest = self.read(tables.Snapshot, newest)[0]
+        if not self.layout.is_shared:
+            counters = latest.schema_version, latest.next_catalog_id, latest.next_file_id
+            return Head(latest.snapshot_id, latest.snapshot_id, latest.snapshot_id + 1, *counters)
+        return self.head_of_all(latest.snapshot_id)
+
+    def head_of_all(self, latest: int) -> Head:
+        """The head in a shared layout, whose counters go on over all tenants; `latest` is the tenant's own."""
+        self._connection.lock(self._metadata.backend.qualified(LINEAGE))
+        # Ids may come out of order, and the newest need not have the highest counters.
+        previous, *counters = self.run_on(
+            f"ducklake_{TABLES[tables.Snapshot]}",
+            "SELECT max(snapshot_id), max(schema_version), max(next_catalog_id), max(next_file_id) FROM {table} "
+            "WHERE snapshot_id > (SELECT max(snapshot_id) FROM {table}) - 1000",
+        )[0]
+        taken = self._connection.next_value(self._metadata.backend.qualified(SNAPSHOT_IDS))
+        return Head(latest, previous, taken, *counters)
+
+    def add_snapshot(self, head: Head, row: tables.Snapshot) -> None:
+        """Insert a snapshot: the first row of a commit, so that a writer who was faster is met before all else."""
+        if self.layout.is_shared:
+            lineage = dict.fromkeys(("catalog_id", "previous_snapshot_id", "snapshot_id"), "BIGINT")
+            self.insert_into(LINEAGE, lineage, [(self.layout.tenant, head.previous, row.snapshot_id)])
+        self.insert([row])
+
+    def through(self, layout: Layout) -> MetadataSession:
+        """The same transaction, through another layout."""
+        return MetadataSession(Metadata(self._metadata.backend, layout), self._connection)
+
+    def columns_of(self, table: str) -> list[str]:
+        return self._connection.columns_of(table)
+
+    def keep_unique(self, table: str, columns: Sequence[str]) -> None:
+        """What is live has these columns' values once, where the database can see to that."""
+        self._connection.keep_unique(self._metadata.backend.qualified(table), columns)
+
+    def refuse_without_sequences(self) -> None:
+        backend = self._metadata.backend
+        if not backend.has_sequences:
+            raise UnsupportedLayout(
+                backend.name, "they are to be shared between tenants, and SQLite has no sequence for their snapshots",
+                "Use PostgreSQL or a DuckDB file, or give each tenant a file of its own.",
+            )  # fmt: skip
+
+    def commits_between(self, base: int, latest: int) -> int:
+        """How many snapshots were made after one, up to another, expired ones too."""
+        if not self.layout.is_shared:
+            return latest - base
+        within = "catalog_id = $1 AND snapshot_id > $2 AND snapshot_id <= $3"
+        return int(self.run_on(LINEAGE, f"SELECT count(*) FROM {{table}} WHERE {within}", self.layout.tenant, base,
+                               latest)[0][0])  # fmt: skip
 
     def update(self, row_class: RowClass, changes: Mapping[str, object], where: Mapping[str, object]) -> None:
         """Set columns of the rows whose columns equal `where`; None there means IS NULL, a list any of its values."""
+        if not self.layout.has(row_class):
+            return
         values = list(changes.values())
         settings = ", ".join(f"{quoted(name)} = ${place}" for place, name in enumerate(changes, 1))
         condition = self._equal(row_class, where, values)
         self._connection.execute(f"UPDATE {self._metadata.target(row_class)} SET {settings}{condition}", values)
 
     def delete(self, row_class: RowClass, where: Mapping[str, object]) -> None:
+        if not self.layout.has(row_class):
+            return
         values: list[object] = []
         condition = self._equal(row_class, where, values)
         self._connection.execute(f"DELETE FROM {self._metadata.target(row_class)}{condition}", values)

@@ -14,6 +14,7 @@ from dbt.adapters.ducklake.lake.metadata import MetadataSession
 from dbt.adapters.ducklake.lake.names import SchemaId, TableId
 from dbt.adapters.ducklake.lake.spans import NotASpan, check_span
 from dbt.adapters.ducklake.lake.spec import tables
+from dbt.adapters.ducklake.lake.spec.layout import OPTION_TAG
 
 DEFAULT_INLINING_LIMIT = 10
 # Rows of ducklake_metadata that are no options: facts of the lake that nobody may set afterwards.
@@ -78,6 +79,21 @@ def options_from_rows(rows: Iterable[tables.Metadata], attached_inlining_limit: 
         if row.key not in PROPERTIES:
             values[row.key, row.scope, row.scope_id] = row.value
     return Options(values, attached_inlining_limit)
+
+
+def store_option(session: MetadataSession, row: tables.Metadata) -> None:
+    if session.layout.tenant is not None:
+        # In tags, which are the tenant's own: the rows of ducklake_metadata are of all tenants, and their scopes know
+        # no tenants either.
+        of = session.layout.tenant if row.scope_id is None else row.scope_id
+        key, newest = f"{OPTION_TAG}{row.key}", session.query("SELECT max(snapshot_id) FROM {snapshot}")[0][0]
+        session.delete(tables.Tag, {"object_id": of, "key": key})
+        session.insert([tables.Tag(of, newest, None, key, row.value)])
+    elif (row.key, row.scope, row.scope_id) in {(one.key, *one[2:]) for one in session.read(tables.Metadata)}:
+        where = {"key": row.key, "scope": row.scope, "scope_id": row.scope_id}
+        session.update(tables.Metadata, {"value": row.value}, where)
+    else:
+        session.insert([row])
 
 
 def stored_value(key: str, value: object) -> str:

@@ -152,19 +152,19 @@ def _written(
     for earlier in _earlier(spark, storage, files):
         rows = rows.unionAll(earlier)
     rows = rows.join(F.broadcast(owners), F.col(FILE) == F.col("_number"))
-    has_earlier = any(file.delete_file for file in files.values())
+    tells_deletes = placed.of_table.tells_deletes and any(file.delete_file for file in files.values())
     columns = [
         F.col("file_path").alias("file_path", metadata={FIELD_ID: _PATH_FIELD_ID}),
         F.col("pos").alias("pos", metadata={FIELD_ID: _POSITION_FIELD_ID}),
     ]
-    if has_earlier:
+    if tells_deletes:
         columns.append(F.col(SNAPSHOT_COLUMN).alias(SNAPSHOT_COLUMN, metadata={FIELD_ID: SNAPSHOT_FIELD_ID}))
     ordered = rows.repartition(FILE).sortWithinPartitions(FILE, "pos").select(FILE, *columns)
     with own_folder(storage, table) as folder:
         writer = ordered.write.mode("append").partitionBy(FILE).option("compression", _COMPRESSION)
         writer = writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
         writer.option("maxRecordsPerFile", "0").parquet(spark_path(folder.path))
-        return _described(folder, table, files, next_snapshot if has_earlier else None)
+        return _described(folder, table, files, next_snapshot if tells_deletes else None)
 
 
 def _earlier(spark: SparkSession, storage: Storage, files: Mapping[int, DataFile]) -> Iterator[DataFrame]:

@@ -15,7 +15,7 @@ from dbt.adapters.ducklake.spark.schema import quoted
 
 # Up to so many keys, each is looked for in the statistics of each file.
 _FEW = 1000
-_WHOLE = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+WHOLE = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def _value(rows: DataFrame, column: Column, name: str) -> Expression | None:
     """The rows' column as the lake's value of the table's column."""
     given, value, kind = rows.schema[name].dataType, F.col(quoted(name)), column.type.name
     is_whole = isinstance(given, T.ByteType | T.ShortType | T.IntegerType | T.LongType)
-    if kind in _WHOLE and is_whole:
+    if kind in WHOLE and is_whole:
         return value.cast("bigint")
     if kind == "varchar" and given == T.StringType():
         return value

@@ -15,6 +15,7 @@ from dbt.adapters.ducklake.spark.query import Spark, run_query, show_as
 from dbt.adapters.ducklake.spark.scan import FILE, POSITION, ROW_ID, Placed, scan_placed
 from dbt.adapters.ducklake.spark.write import WriteSettings
 from dbt.adapters.ducklake.statements.again import again_where_others_were_faster
+from dbt.adapters.ducklake.statements.conditions import comparisons
 from dbt.adapters.ducklake.statements.defaults import default_of
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.names import quoted
@@ -22,7 +23,7 @@ from dbt.adapters.ducklake.statements.outcome import Outcome, changed_rows
 from dbt.adapters.ducklake.statements.reader import Name, Reader
 from dbt.adapters.ducklake.statements.resolve import Reading, bound, reading
 from dbt.adapters.ducklake.statements.session import LakeSession
-from dbt.adapters.ducklake.statements.writing import table_named, writing
+from dbt.adapters.ducklake.statements.writing import Writing, table_named, writing
 
 TARGET_VIEW = "_ducklake_target"
 PLACES = ", ".join(quoted(name) for name in (FILE, POSITION, ROW_ID))
@@ -153,20 +154,22 @@ def changed(
     session: LakeSession,
     code: str,
     target: Target,
-    behind: str,
+    condition: str | None,
     kind: str,
     values: Callable[[Table], Mapping[int, str]],
 ) -> Outcome:
     """Run a statement with one clause for all rows that its condition finds; `values` are those of columns that it
     sets, by their places."""
+    behind = f"WHERE {enclosed(condition)}" if condition else ""
 
     def once() -> Outcome:
         with session.spark.job(f"{code} {target.name}") as spark:
             with reading(session) as found:
                 change = Change(session, found, target, code)
-                change.base.files(change.table)
+                where = comparisons(spark, condition, target.alias, change.table)
+                change.base.files(change.table, where)
             # Behind the block: a metadata file is not held while Spark plans.
-            planned = change.plan(spark, of_one_clause(target, change.table, kind, behind, values(change.table)))
+            planned = change.plan(spark, of_one_clause(target, change.table, kind, behind, values(change.table)), where)
             return change.commit(spark, planned)
 
     return again_where_others_were_faster(session, target.name, once)
@@ -186,6 +189,8 @@ class Planned:
     placed: Placed
     changes: SparkRows
     settings: WriteSettings
+    # What is true of all rows of the table that matter here.
+    where: tuple[Predicate, ...] = ()
     # Whether computing the changes twice costs nothing.
     is_kept: bool = False
 
@@ -195,7 +200,7 @@ class Change:
 
     def __init__(self, session: LakeSession, found: Reading, target: Target, code: str) -> None:
         self.session, self.found, self.target, self.code = session, found, target, code
-        name = session.whole(target.name)
+        self.name = name = session.whole(target.name)
         self.lake = session.lake(name.lake)
         self.base = found.of(name.lake)
         transaction = self.lake.transaction(self.base)
@@ -208,18 +213,22 @@ class Change:
         show_as(placed.rows, TARGET_VIEW)
         sql, own = rows.query(self.target)
         changes = run_query(spark, bound(self.found, spark, sql, own))
-        return Planned(rows.clauses, placed, changes, WriteSettings.of(self.lake.options(), self.table))
+        return Planned(rows.clauses, placed, changes, WriteSettings.of(self.lake.options(), self.table), tuple(where))
 
     def placed(self, spark: Spark, where: Sequence[Predicate] = ()) -> Placed:
         storage = self.session.storage(self.lake)
         return scan_placed(spark, storage, self.table, self.base.files(self.table, where), self.base.id)
 
+    def look_in(self, work: Writing, where: Sequence[Predicate]) -> None:
+        """A row that is new or changed here must not have come meanwhile from elsewhere too. Where the statement's
+        query reads the table, any row of it may matter."""
+        reads_it = self.found.may_have_read(self.name.lake, self.table)
+        work.transaction.look_in(self.table, () if reads_it else where)
+
     def commit(self, spark: Spark, planned: Planned) -> Outcome:
         """Compute the changed rows, write them and commit."""
         with writing(self.session, self.lake, self.base) as work:
-            if any(clause.kind == "insert" for clause in planned.clauses):
-                # A row that is new here must not have come meanwhile from elsewhere too.
-                work.transaction.look_in(self.table)
+            self.look_in(work, planned.where)
             done = work.change_rows(
                 spark, planned.changes, planned.clauses, planned.placed, self.table, planned.settings, planned.is_kept
             )  # fmt: skip

@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from dbt.adapters.ducklake.lake import Between, Column, IsIn, Predicate, Table, fold
-from dbt.adapters.ducklake.spark.keys import keys_of
-from dbt.adapters.ducklake.spark.query import Rows, Spark
-from dbt.adapters.ducklake.statements.changing import Target
+from dbt.adapters.ducklake.lake import (
+    Between,
+    Column,
+    Compare,
+    IsIn,
+    LakeError,
+    Predicate,
+    Table,
+    Value,
+    fold,
+    parse_value,
+)
+from dbt.adapters.ducklake.spark.keys import WHOLE, keys_of
+from dbt.adapters.ducklake.spark.query import Rows, Spark, setting
 from dbt.adapters.ducklake.statements.names import quoted
+
+_OPERATORS: Mapping[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NullSafeEQ: "=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+_TURNED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_UTC = {"utc", "etc/utc", "gmt", "z", "+00:00"}
+_DAY = r"\d{4}-\d\d-\d\d"
+_MOMENT = re.compile(rf"{_DAY}(?:[ T]\d\d:\d\d:\d\d(?:\.\d{{1,6}})?(?:Z|\+00:00)?)?")
+_OF_MOMENTS = {exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ, exp.DType.TIMESTAMPNTZ}
 
 
 @dataclass(frozen=True)
@@ -56,7 +81,7 @@ class Side:
         return text
 
 
-def equalities(condition: str, target: Target, source: str, table: Table, given: Sequence[str]) -> list[Equality]:
+def equalities(condition: str, alias: str, source: str, table: Table, given: Sequence[str]) -> list[Equality]:
     """The equalities that every pair of rows that satisfies the condition satisfies. Where it cannot be read, none."""
     try:
         parsed = sqlglot.parse_one(condition, dialect="spark")
@@ -69,7 +94,7 @@ def equalities(condition: str, target: Target, source: str, table: Table, given:
         if not isinstance(part, exp.EQ | exp.NullSafeEQ):
             continue
         for one, other in ((part.this, part.expression), (part.expression, part.this)):
-            mine, theirs = _column(one, target.alias, columns, others), _column(other, source, others, columns)
+            mine, theirs = _column(one, alias, columns, others), _column(other, source, others, columns)
             if mine is not None and theirs is not None:
                 found.append(Equality(columns[mine], others[theirs], isinstance(part, exp.NullSafeEQ)))
                 break
@@ -88,6 +113,89 @@ def files_with_keys(spark: Spark, source: Rows, keys: Sequence[Equality]) -> tup
         elif values.least is not None:
             found.append(Between(key.column.id, values.least, values.greatest))
     return tuple(found)
+
+
+def comparisons(
+    spark: Spark, condition: str | None, alias: str, table: Table, given: Sequence[str] = ()
+) -> tuple[Predicate, ...]:
+    """What the condition says of the table's columns beside constants. `given` are other columns that it may name.
+
+    Only constants that Spark cannot take for anything else: what is not certain is left to Spark, which then looks into
+    more files.
+    """
+    try:
+        parsed = sqlglot.parse_one(condition, dialect="spark") if condition else None
+    except (SqlglotError, RecursionError):
+        return ()
+    if parsed is None or "\\" in (condition or ""):
+        return ()
+    is_utc = setting(spark, "spark.sql.session.timeZone", "").lower() in _UTC
+    columns, others = {fold(column.name): column for column in table.columns}, dict.fromkeys(map(fold, given))
+
+    def column_of(node: exp.Expr) -> Column | None:
+        name = _column(node, alias, columns, others)
+        return None if name is None else columns[name]
+
+    found = (_comparison(part, column_of, is_utc) for part in _conjuncts(parsed))
+    return tuple(predicate for predicate in found if predicate is not None)
+
+
+def _comparison(part: exp.Expr, column_of: Callable[[exp.Expr], Column | None], is_utc: bool) -> Predicate | None:
+    operator = _OPERATORS.get(type(part))
+    if operator is not None:
+        for one, other, said in ((part.this, part.expression, operator),
+                                 (part.expression, part.this, _TURNED[operator])):  # fmt: skip
+            column = column_of(one)
+            value = None if column is None else _constant(other, column, is_utc)
+            if column is not None and value is not None:
+                return Compare(column.id, said, value)  # type: ignore[arg-type]
+        return None
+    column = column_of(part.this) if isinstance(part, exp.Between | exp.In) else None
+    if column is None:
+        return None
+    if isinstance(part, exp.Between):
+        low, high = (_constant(part.args[side], column, is_utc) for side in ("low", "high"))
+        is_plain = low is not None and high is not None and not part.args.get("symmetric")
+        return Between(column.id, low, high) if is_plain else None
+    values = tuple(_constant(one, column, is_utc) for one in part.expressions)
+    return None if not values or None in values else IsIn(column.id, values)
+
+
+def _constant(node: exp.Expr, column: Column, is_utc: bool) -> Value:
+    """The value that a constant has beside the column; None where that is not certain."""
+    node, kind, to = node.unnest(), column.type.name, None
+    if isinstance(node, exp.Cast):
+        to, node = node.to.this, node.this.unnest()
+    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
+        sign, node = -1, node.this
+    else:
+        sign = 1
+    if not isinstance(node, exp.Literal):
+        return None
+    text = node.this
+    if kind in WHOLE:
+        is_whole = not node.is_string and text.isascii() and text.isdigit() and to in (None, exp.DType.BIGINT)
+        return sign * int(text) if is_whole and int(text) < 2**63 else None
+    if not node.is_string or sign < 0:
+        return None
+    if kind == "varchar":
+        return text if to is None else None
+    if not _MOMENT.fullmatch(text):
+        return None
+    if kind == "date":
+        # Of a text, Spark takes the day and leaves the rest.
+        return _value(column, text[:10]) if to in (None, exp.DType.DATE) else None
+    if kind in ("timestamp", "timestamptz") and is_utc:
+        text = text[:10] if to == exp.DType.DATE else text
+        return _value(column, text) if to is None or to == exp.DType.DATE or to in _OF_MOMENTS else None
+    return None
+
+
+def _value(column: Column, text: str) -> Value:
+    try:
+        return parse_value(column.type, text)
+    except LakeError:
+        return None
 
 
 def _conjuncts(parsed: exp.Expr) -> Iterator[exp.Expr]:

@@ -31,12 +31,18 @@ class Reading:
     snapshots: dict[str, Snapshot] = field(default_factory=dict)
     # What the names of temporary views end with, where this is not the present.
     suffix: str = ""
+    # The tables of the present that were read, by their lakes, and whether it is not known what else was.
+    tables: set[tuple[str, int]] = field(default_factory=set)
+    is_open: bool = False
 
     def of(self, lake_name: str) -> Snapshot:
         key = fold(lake_name)
         if key not in self.snapshots:
             self.snapshots[key] = self.session.lake(lake_name).snapshot()
         return self.snapshots[key]
+
+    def may_have_read(self, lake_name: str, table: Table) -> bool:
+        return self.is_open or (fold(lake_name), table.id) in self.tables
 
 
 @contextmanager
@@ -73,6 +79,7 @@ def _view_for(
 ) -> str | None:
     """The temporary view for a use, None where the name is Spark's own."""
     if use.arguments is not None:
+        found.is_open = True
         return _function_view(found, spark, sql, use)
     name = _whole(found.session, use.name, home, within)
     if name is None:
@@ -80,6 +87,8 @@ def _view_for(
         if query is not None and not within:
             own = LakeName(found.session.lake_name, found.session.schema, "")
             show_as(run_query(spark, _bound(found, spark, query, own, ())), use.name.parts[0])
+        # Rows that were put in Spark's sight elsewhere, such as by a Python model, may be of any table.
+        found.is_open |= query is None and len(use.name.parts) == 1
         return None
     try:
         snapshot = _snapshot_of(found, spark, name, use.travel)
@@ -89,6 +98,8 @@ def _view_for(
     except NotFound as error:
         raise NameNotFound(str(error), place_in(sql, use)) from error
     assert there is not None
+    if not use.travel:
+        found.tables.add((fold(name.lake), there.id))
     view = f"{_view_name(name)}@{snapshot.id}" if use.travel else f"{_view_name(name)}{found.suffix}"
     if use.travel:
         found = Reading(found.session, {fold(name.lake): snapshot}, f"@{snapshot.id}")

@@ -38,6 +38,19 @@ class Connection(ABC):
     @abstractmethod
     def has_table(self, name: str) -> bool: ...
 
+    def lock(self, relation: str) -> None:
+        """Keep others from writing to a table until the transaction ends; nothing to do where there is one writer."""
+
+    def keep_unique(self, relation: str, columns: Sequence[str]) -> None:
+        """See to it that live rows have these columns' values once; left to us where there is one writer."""
+
+    def next_value(self, sequence: str) -> int:
+        return int(self.rows("SELECT nextval($1)", [sequence])[0][0])
+
+    @abstractmethod
+    def columns_of(self, name: str) -> list[str]:
+        """The columns of a table of the metadata schema."""
+
     def drop(self, relation: str) -> None:
         """Drop a table if it is there."""
         self.execute(f"DROP TABLE IF EXISTS {relation}")
@@ -85,6 +98,7 @@ class Backend(ABC):
 
     name: str
     storage: Storage
+    has_sequences: ClassVar[bool] = True
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Connection]:

@@ -211,6 +211,10 @@ class DuckDbConnection(Connection):
         bound = [value for row in rows for value in row]
         self.execute(f"INSERT INTO {relation} ({', '.join(map(quoted, columns))}) VALUES {values}", bound)
 
+    def columns_of(self, name: str) -> list[str]:
+        table = f"{quoted(self._alias)}.{quoted(self._schema)}.{quoted(name)}"
+        return [column[0] for column in self._cursor.execute(f"FROM {table} LIMIT 0").description]
+
     def has_table(self, name: str) -> bool:
         # Four times faster than to ask duckdb_tables().
         try:

@@ -39,6 +39,7 @@ _MOST_CONNECTIONS, _IDLE_SECONDS, _LIFETIME_SECONDS = 8, 120.0, 3600.0
 _SERIALIZATION_FAILURE, _DEADLOCK, _UNIQUE_VIOLATION, _LOCK_TIMEOUT = "40001", "40P01", "23505", "55P03"
 _CONTENDED = frozenset({_SERIALIZATION_FAILURE, _DEADLOCK, _UNIQUE_VIOLATION, _LOCK_TIMEOUT})
 _OUTCOME_UNKNOWN = frozenset({"40003", "08007"})
+_MET_FIRST = ("ducklake_snapshot", "ducklake_snapshot_lineage")
 _TABLE_EXISTS = frozenset({"42P07", "42P06"})
 
 _TYPES = {
@@ -119,6 +120,19 @@ class PostgresConnection(Connection):
         self.execute(
             f"INSERT INTO {relation} ({', '.join(map(quoted, columns))}) SELECT * FROM unnest({marks})", arrays
         )
+
+    def lock(self, relation: str) -> None:
+        # Waits for those who have written to it, and keeps others waiting before they do.
+        self.execute(f"LOCK TABLE {relation} IN SHARE ROW EXCLUSIVE MODE")
+
+    def keep_unique(self, relation: str, columns: Sequence[str]) -> None:
+        live = f"({', '.join(map(quoted, columns))}) WHERE end_snapshot IS NULL"
+        self.execute(f"CREATE UNIQUE INDEX ON {relation} {live}")
+
+    def columns_of(self, name: str) -> list[str]:
+        sql = "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped"
+        rows = self.rows(f"{sql} ORDER BY attnum", [f"{quoted(self._schema)}.{quoted(name)}"])
+        return [row[0] for row in rows]
 
     def drop(self, relation: str) -> None:
         # A reader's open transaction would have it wait, and every writer behind it.
@@ -267,7 +281,7 @@ def _is_contention(error: psycopg.Error) -> bool:
     if error.sqlstate == _UNIQUE_VIOLATION:
         # The snapshot's key is taken by whoever commits first, and catalog keys by whoever makes a table first; any
         # other key that is there twice is no matter of time.
-        return error.diag.table_name == "ducklake_snapshot" or error.diag.schema_name == "pg_catalog"
+        return error.diag.table_name in _MET_FIRST or error.diag.schema_name == "pg_catalog"
     return error.sqlstate in _CONTENDED or error.sqlstate in _TABLE_EXISTS
 
 

@@ -98,12 +98,16 @@ class SqliteConnection(Connection):
         with _translated(self._name):
             self._connection.executemany(sql, encoded(SqliteBackend.storage, list(columns.values()), rows))
 
+    def columns_of(self, name: str) -> list[str]:
+        return [row[0] for row in self.rows("SELECT name FROM pragma_table_info($1)", [name])]
+
     def has_table(self, name: str) -> bool:
         return bool(self.rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = $1", [name]))
 
 
 class SqliteBackend(Backend):
     storage = SqliteStorage()
+    has_sequences = False
 
     def __init__(self, path: Path, wait: float) -> None:
         self.path, self.wait = os.path.abspath(path), wait

@@ -123,6 +123,8 @@ def _forget_tables(session: MetadataSession, dropped: Sequence[TableId]) -> None
     for name in [*names, *map(deletes_table_of, dropped)]:
         session.drop_table(name)
     for row_class in _OF_TABLE:
+        if "table_id" not in session.layout.columns(row_class):
+            continue
         session.delete_all(row_class, "table_id", dropped)
 
 

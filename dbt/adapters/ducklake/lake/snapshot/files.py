@@ -86,6 +86,8 @@ class TableFiles:
     inlined_deletes: Mapping[FileId, tuple[int, ...]] = field(default_factory=dict)
     inlined_rows: tuple[InlinedRow, ...] = ()
     settled: Mapping[ColumnId, SnapshotId] = field(default_factory=dict)
+    # Whether a new delete file may hold positions of several snapshots, and take the old one's place for all of them.
+    tells_deletes: bool = True
 
 
 _FILE_COLUMNS = (
@@ -109,7 +111,22 @@ def load_files(
         inlined_deletes=inlined_deletes_between(session, table.id, SnapshotId(0), snapshot),
         inlined_rows=inlined_rows_at(session, snapshot, table),
         settled=_settled(session, snapshot, table, kept),
+        tells_deletes=session.layout.tells_deletes,
     )
+
+
+def files_matching(
+    session: MetadataSession,
+    snapshot: SnapshotId,
+    table: Table,
+    predicates: Sequence[Predicate],
+    condition: str,
+    *values: int,
+) -> tuple[DataFile, ...]:
+    """The files at a snapshot that satisfy the condition, whose `values` count from $2, and may hold rows that satisfy
+    the predicates."""
+    files = files_where(session, snapshot, table, f"{VISIBLE} AND {condition}", snapshot, *values)
+    return _pruned(session, snapshot, table, files, predicates, *_partition_values(session, snapshot, table, files))
 
 
 def _settled(

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any
 
 from dbt.adapters.ducklake.lake.names import quoted
 from dbt.adapters.ducklake.lake.spec import tables
@@ -22,19 +24,47 @@ class Layout:
 
     name: str
     version: str
-    writable: bool
     absent: frozenset[RowClass] = frozenset()
     # An expression over the physical columns, for each column of spec.tables that a table does not have.
     derived: Mapping[RowClass, Mapping[str, str]] = field(default_factory=dict)
+    # Physical columns in place of derived ones, with what they hold of a row.
+    stored: Mapping[RowClass, Mapping[str, Callable[[Any], object]]] = field(default_factory=dict)
     unscoped: frozenset[RowClass] = frozenset()
     tenant: int | None = None
+    # Below the data path, where new schemas of the tenant lie.
+    folder: str = ""
+    # Other tenants read files of this one, or it theirs: what one of them needs no more, another may.
+    shares_files: bool = False
+
+    @property
+    def is_shared(self) -> bool:
+        return self.tenant is not None
 
     def relations(self, qualified: Callable[[str], str]) -> dict[str, str]:
         """For every table of spec.tables, what stands for it in a FROM clause."""
         return {name: self._relation(row_class, qualified) for row_class, name in TABLES.items()}
 
+    def has(self, row_class: RowClass) -> bool:
+        return row_class not in self.absent
+
     def columns(self, row_class: RowClass) -> tuple[str, ...]:
+        """The columns of spec.tables that a table has as they are."""
         return tuple(name for name in row_class._fields if name not in self.derived.get(row_class, {}))
+
+    @property
+    def tells_deletes(self) -> bool:
+        """Whether the metadata allow delete files that hold positions of several snapshots."""
+        return "partial_max" in self.columns(tables.DeleteFile)
+
+    @property
+    def tells_versions_of_tables(self) -> bool:
+        """Whether a schema version is told of each table that it is about, and not of the snapshot."""
+        return "table_id" in self.columns(tables.SchemaVersions)
+
+    def physical(self, row_class: RowClass) -> dict[str, Callable[[Any], object]]:
+        """The columns that a row is inserted in beside its scope, each with what it holds of the row."""
+        own: dict[str, Callable[[Any], object]] = {name: attrgetter(name) for name in self.columns(row_class)}
+        return {**own, **self.stored.get(row_class, {})}
 
     def scope(self, row_class: RowClass) -> dict[str, int]:
         """Columns, with their values, that every row of ours in this table carries beside those of spec.tables."""
@@ -47,9 +77,28 @@ class Layout:
         physical = qualified(f"ducklake_{TABLES[row_class]}")
         if self.tenant is None:
             return physical
+        if row_class is tables.Metadata:
+            return self._options(physical, qualified)
         derived = self.derived.get(row_class, {})
         shown = (f"{derived[c]} AS {quoted(c)}" if c in derived else quoted(c) for c in row_class._fields)
         return f"(SELECT {', '.join(shown)} FROM {physical} AS of_all WHERE {self._condition(row_class, qualified)})"
+
+    def _options(self, metadata: str, qualified: Callable[[str], str]) -> str:
+        """What holds for all tenants, and before it what the tenant's own tags say."""
+        tenant, tag, schema = int(self.tenant or 0), qualified("ducklake_tag"), qualified("ducklake_schema")
+        own = f"catalog_id = {tenant} AND end_snapshot IS NULL"
+        kind = (
+            f"CASE WHEN object_id = {tenant} THEN NULL WHEN object_id IN (SELECT schema_id FROM {schema} "
+            f"WHERE catalog_id = {tenant}) THEN 'schema' ELSE 'table' END"
+        )
+        return (
+            '(SELECT "key", "value", CAST(NULL AS VARCHAR) AS "scope", CAST(NULL AS BIGINT) AS scope_id '
+            f'FROM {metadata} AS of_all WHERE "scope" IS NULL AND NOT EXISTS (SELECT 1 FROM {tag} AS own WHERE {own} '
+            f'AND object_id = {tenant} AND own."key" = \'{OPTION_TAG}\' || of_all."key") '
+            f'UNION ALL SELECT substr("key", {len(OPTION_TAG) + 1}), "value", {kind}, '
+            f"CASE WHEN object_id = {tenant} THEN NULL ELSE object_id END FROM {tag} "
+            f"WHERE {own} AND \"key\" LIKE '{OPTION_TAG}%')"
+        )
 
     def _condition(self, row_class: RowClass, qualified: Callable[[str], str]) -> str:
         # The tenant is a number that was read from the database, never a text of the user's.
@@ -65,15 +114,17 @@ class Layout:
 
 _ANY_SQL = {"BIGINT": "BIGINT", "VARCHAR": "VARCHAR", "BOOLEAN": "BOOLEAN", "UUID": "VARCHAR", "TIMESTAMPTZ": "VARCHAR"}
 
-STANDARD = Layout(name="standard", version=SUPPORTED_VERSION, writable=True)
+STANDARD = Layout(name="standard", version=SUPPORTED_VERSION)
+SHARED_VERSION = "0.5-dev1"
+OPTION_TAG = "option:"
+SNAPSHOT_IDS = "ducklake_snapshot_id_seq"
 
 
-def shared(tenant: int) -> Layout:
+def shared(tenant: int, folder: str, shares_files: bool = False) -> Layout:
     """The `catalog_id` layout of the multi-tenant fork (F6 and F7 of the format page), through one tenant's eyes."""
     return Layout(
         name="shared",
-        version="0.5-dev1",
-        writable=False,
+        version=SHARED_VERSION,
         absent=frozenset({tables.SortInfo, tables.SortExpression, tables.FileVariantStats}),
         derived={
             # The other form, `s1:r1|s2:r2`, holds row counts instead; it fails this cast rather than being misread.
@@ -81,6 +132,13 @@ def shared(tenant: int) -> Layout:
             tables.DeleteFile: {"partial_max": "CAST(NULL AS BIGINT)"},
             tables.SchemaVersions: {"table_id": "CAST(NULL AS BIGINT)"},
         },
+        stored={
+            tables.DataFile: {
+                "partial_file_info": lambda row: None if row.partial_max is None else f"partial_max:{row.partial_max}"
+            }
+        },
         unscoped=frozenset({tables.Metadata, tables.Snapshot}),
         tenant=tenant,
+        folder=folder,
+        shares_files=shares_files,
     )

@@ -23,13 +23,14 @@ from dbt.adapters.ducklake.lake.errors import (
 from dbt.adapters.ducklake.lake.metadata import Metadata, MetadataSession, in_chunks, places
 from dbt.adapters.ducklake.lake.names import ColumnId, FileId, SnapshotId, TableId
 from dbt.adapters.ducklake.lake.options import Options, read_options
-from dbt.adapters.ducklake.lake.snapshot.files import NameMapping, mappings_of
+from dbt.adapters.ducklake.lake.snapshot.files import NameMapping, files_matching, mappings_of
+from dbt.adapters.ducklake.lake.snapshot.pruning import Predicate
 from dbt.adapters.ducklake.lake.snapshot.snapshot import Snapshot
 from dbt.adapters.ducklake.lake.spec import tables
 from dbt.adapters.ducklake.lake.transaction import inlining
 from dbt.adapters.ducklake.lake.transaction.changes import CommitMessage, DeletesToAdd
 from dbt.adapters.ducklake.lake.transaction.compaction import Compacting, sources_of
-from dbt.adapters.ducklake.lake.transaction.conflicts import Committed, conflict_between
+from dbt.adapters.ducklake.lake.transaction.conflicts import FILES_TELL, Committed, conflict_between
 from dbt.adapters.ducklake.lake.transaction.effects import Effects, TableEffect
 from dbt.adapters.ducklake.lake.transaction.made import parse_changes
 from dbt.adapters.ducklake.lake.transaction.numbering import KnownOfTable, Numbering, number
@@ -107,18 +108,19 @@ class Commit:
         return numbering
 
     def _attempt(self, session: MetadataSession) -> Numbering:
-        latest = session.read(tables.Snapshot, "WHERE snapshot_id = (SELECT max(snapshot_id) FROM {snapshot})")[0]
-        if latest.snapshot_id != self.base.id:
-            self._refuse_conflicts(session, latest.snapshot_id)
+        head = session.head()
+        if head.latest != self.base.id:
+            self._refuse_conflicts(session, head.latest)
         options = read_options(session, self.inlining_limit)
         if options.requires_message and self.message is None:
             raise ChangeRefused("commit", "this lake requires a commit message", "Set one on the transaction.")
-        numbering = number(self.effects, latest, self._known(session))
-        # First, so that a writer who was faster is met before anything else is done. From here on nobody else can
-        # commit, and what is read is the state that the new snapshot follows.
-        session.insert([_snapshot_row(numbering)])
+        numbering = number(self.effects, head, self._known(session))
+        # From here on nobody else can commit, and what is read is the state that the new snapshot follows.
+        session.add_snapshot(head, _snapshot_row(numbering))
         batch = Batch(numbering)
         definition_rows(batch, self.effects)
+        if numbering.schema_version != head.schema_version and not session.layout.tells_versions_of_tables:
+            batch.add(tables.SchemaVersions(numbering.snapshot, numbering.schema_version, None))
         for effect in self.effects.tables.values():
             self._data_rows(session, batch, effect, options)
         change_rows(batch, self.effects, self.message or CommitMessage())
@@ -133,7 +135,7 @@ class Commit:
         # Not what comes after `latest` while this is asked: whoever commits it takes our id, and we begin again.
         between = "WHERE snapshot_id > $1 AND snapshot_id <= $2 ORDER BY snapshot_id"
         rows = session.read(tables.SnapshotChanges, between, self.base.id, latest)
-        if len(rows) != latest - self.base.id:
+        if len(rows) != session.commits_between(self.base.id, latest):
             did = "and others before it cannot be compared with: some have expired, and what they changed is not known"
             raise CommitConflict(self.metadata.backend.name, did, latest, None, self.base.id)
         return [Committed(SnapshotId(r.snapshot_id), r.author, parse_changes(r.changes_made)) for r in rows]
@@ -142,10 +144,34 @@ class Commit:
         intent = self.effects.intent()
         theirs = self._theirs(session, latest)
         touched = {table_id: _touched(session, table_id, self.base.id) for table_id in intent.deletes_in}
-        conflict = conflict_between(intent, theirs, touched)
+        conflict = conflict_between(intent, theirs, touched, self._apart(session, latest, theirs))
         if conflict is not None:
             raise CommitConflict(conflict.what, conflict.did, conflict.snapshot, conflict.author, self.base.id)
         self._refuse_renamed(session, latest)
+
+    def _apart(self, session: MetadataSession, latest: int, theirs: Sequence[Committed]) -> frozenset[TableId]:
+        """The tables of which others changed only rows that ours did not look at."""
+        changed = {made.id for snapshot in theirs for made in snapshot.made if made.word in FILES_TELL}
+        beyond = {made.id for snapshot in theirs for made in snapshot.made if made.word not in FILES_TELL}
+        return frozenset(
+            table_id
+            for table_id, where in self.effects.looked_in.items()
+            if where and table_id in changed - beyond and not self._met(session, latest, table_id, where)
+        )
+
+    def _met(self, session: MetadataSession, latest: int, table_id: TableId, where: Sequence[Predicate]) -> bool:
+        """Whether files that came or lost rows meanwhile can hold rows that satisfy the predicates."""
+        effect = self.effects.tables.get(table_id)
+        if effect is None or effect.table is None:
+            return True
+        now = SnapshotId(latest)
+        if files_matching(session, now, effect.table, where, "begin_snapshot > $2", self.base.id):
+            return True
+        touched = _touched(session, table_id, self.base.id)
+        return any(
+            files_matching(session, self.base.id, effect.table, where, f"data_file_id IN ({places(2, len(ids))})", *ids)
+            for ids in in_chunks(touched)
+        )
 
     def _refuse_renamed(self, session: MetadataSession, latest: int) -> None:
         """What was committed says only the new name of a table; two renames of one table must not both be."""
@@ -283,7 +309,7 @@ def _snapshot_row(numbering: Numbering) -> tables.Snapshot:
 def _touched(session: MetadataSession, table_id: TableId, base: SnapshotId) -> frozenset[FileId]:
     """The data files of a table that were deleted from, or ended, after a snapshot."""
     rows = session.query(
-        "SELECT data_file_id FROM {delete_file} WHERE table_id = $1 AND begin_snapshot > $2 "
+        "SELECT data_file_id FROM {delete_file} WHERE table_id = $1 AND (begin_snapshot > $2 OR partial_max > $2) "
         "UNION SELECT data_file_id FROM {data_file} WHERE table_id = $1 AND end_snapshot > $2",
         table_id,
         base,

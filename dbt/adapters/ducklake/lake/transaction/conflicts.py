@@ -39,6 +39,8 @@ class Conflict:
 
 _INSERT_LOSES_TO = ("dropped_table", "altered_table", "deleted_from_table", "inlined_delete")
 _ADDS_ROWS = ("inserted_into_table", "inlined_insert")
+# All that others may have done to a table beside what its files tell.
+FILES_TELL = ("inserted_into_table", "deleted_from_table")
 _FLUSH = ("inline_flush", "flushed_inlined")
 # What we do to a table, and what another snapshot may not have done to the same table meanwhile. For DuckLake a delete
 # and a compaction of one table always conflict; the commit looks whether it is about the same files, and goes by that.
@@ -90,14 +92,17 @@ def conflict_between(
     ours: Intent,
     theirs: Sequence[Committed],
     touched: Mapping[TableId, frozenset[FileId]],
+    apart: frozenset[TableId] = frozenset(),
 ) -> Conflict | None:
     """The first of their changes that ours cannot follow, None if ours can be committed after all of them.
 
     `touched` are the data files that were deleted from or ended after we began: two deletes from one table conflict
-    only there.
+    only there. In tables that are `apart`, they changed only rows that we did not look at.
     """
     for snapshot in theirs:
         for their in snapshot.made:
+            if their.id in apart and their.word in FILES_TELL:
+                continue
             for our in ours.made:
                 if _conflict(our, their, ours, touched):
                     did = _SAID.get(their.word, f"did {their.text}")

@@ -3,13 +3,14 @@ Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from dbt.adapters.ducklake.lake.columns import Column, walk
 from dbt.adapters.ducklake.lake.definitions import Schema, Table, TableName, View
 from dbt.adapters.ducklake.lake.names import ColumnId, FileId, TableId, fold
 from dbt.adapters.ducklake.lake.snapshot.inlined import InlinedRow
+from dbt.adapters.ducklake.lake.snapshot.pruning import Predicate
 from dbt.adapters.ducklake.lake.transaction.changes import (
     AddDeletes,
     AlterTable,
@@ -139,7 +140,7 @@ class Effects:
     dropped_schemas: list[Schema] = field(default_factory=list)
     tables: dict[TableId, TableEffect] = field(default_factory=dict)
     views: dict[TableId, ViewEffect] = field(default_factory=dict)
-    looked_in: frozenset[TableId] = frozenset()
+    looked_in: Mapping[TableId, tuple[Predicate, ...]] = field(default_factory=dict)
 
     def made(self) -> tuple[Made, ...]:
         return tuple(self._made())
@@ -156,7 +157,7 @@ class Effects:
                 for effect in self.tables.values()
                 if effect.deleted_from_files
             },
-            looked_in=self.looked_in,
+            looked_in=frozenset(self.looked_in),
         )
 
     def _renamed(self) -> Iterator[Made]:

@@ -46,6 +46,8 @@ def create_tables(session: MetadataSession, batch: Batch, effect: TableEffect, o
     """The inlined table of a new layout, which DuckDB makes whenever inlining is on, or of rows that have none yet."""
     table = effect.table
     assert table is not None
+    if session.layout.is_shared:
+        return
     is_wanted = effect.layout_changed and options.inlining_limit(table.schema.id, effect.id) > 0
     if not (is_wanted and can_inline(session.storage, table.columns)) and not (
         effect.inserted and (effect.layout_changed or current_table(session, effect.id) is None)

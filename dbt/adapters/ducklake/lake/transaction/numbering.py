@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from dbt.adapters.ducklake.lake.metadata import Head
 from dbt.adapters.ducklake.lake.names import FileId, SnapshotId, TableId
 from dbt.adapters.ducklake.lake.snapshot.files import NameMapping
-from dbt.adapters.ducklake.lake.spec import tables
 from dbt.adapters.ducklake.lake.transaction.changes import Compaction, FlushInlined, MergeFiles, RewriteFiles
 from dbt.adapters.ducklake.lake.transaction.effects import Effects, TableEffect
 
@@ -78,13 +78,13 @@ def files_in(change: Compaction) -> int:
             return len(versions) + sum(file.deletes is not None for file in versions) + len(deletes)
 
 
-def number(effects: Effects, latest: tables.Snapshot, known: Mapping[TableId, KnownOfTable]) -> Numbering:
+def number(effects: Effects, head: Head, known: Mapping[TableId, KnownOfTable]) -> Numbering:
     lacking = any(found.lacks_inlined_table for found in known.values())
     numbering = Numbering(
-        snapshot=SnapshotId(latest.snapshot_id + 1),
-        schema_version=latest.schema_version + (effects.changes_schema or lacking),
-        next_catalog_id=latest.next_catalog_id,
-        next_file_id=latest.next_file_id,
+        snapshot=SnapshotId(head.next_snapshot),
+        schema_version=head.schema_version + (effects.changes_schema or lacking),
+        next_catalog_id=head.next_catalog_id,
+        next_file_id=head.next_file_id,
     )
     for schema in effects.created_schemas:
         numbering.objects[schema.id] = numbering._next_object()

@@ -30,7 +30,10 @@ from dbt.adapters.ducklake.lake.names import FileId, SchemaId, SnapshotId, Table
 from dbt.adapters.ducklake.lake.partitioning import bucket_count
 from dbt.adapters.ducklake.lake.paths import StoredPath
 from dbt.adapters.ducklake.lake.snapshot.inlined import InlinedRow
+from dbt.adapters.ducklake.lake.snapshot.pruning import Predicate
 from dbt.adapters.ducklake.lake.snapshot.snapshot import Snapshot
+from dbt.adapters.ducklake.lake.spec import tables
+from dbt.adapters.ducklake.lake.spec.tables import RowClass
 from dbt.adapters.ducklake.lake.transaction import alter
 from dbt.adapters.ducklake.lake.transaction.alter import Path
 from dbt.adapters.ducklake.lake.transaction.changes import (
@@ -85,7 +88,7 @@ class Transaction(Draft):
         self._changes: list[Change] = []
         self._message: CommitMessage | None = None
         self._next_local_id = -1
-        self._looked_in: set[TableId] = set()
+        self._looked_in: dict[TableId, tuple[Predicate, ...]] = {}
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -98,7 +101,7 @@ class Transaction(Draft):
         if self.find_schema(name) is not None:
             raise NameTaken("Schema", name, "the lake")
         uuid = new_uuid()
-        path = StoredPath(folder_for(name, uuid), True)
+        path = StoredPath(self._metadata.layout.folder + folder_for(name, uuid), True)
         schema = Schema(SchemaId(self._local_id()), uuid, name, path, SnapshotId(self.base.id + 1))
         self._record(CreateSchema(schema))
         self._schemas[fold(name)] = schema
@@ -161,6 +164,8 @@ class Transaction(Draft):
     ) -> Table:
         asked = f"create table {schema.name}.{name}"
         alter.check_columns(asked, columns)
+        if sort_by:
+            self._refuse_absent(asked, tables.SortInfo, "sort keys")
         own, next_column_id = numbered_all(alter.with_initial_defaults(columns, asked))
         uuid = new_uuid()
         path = StoredPath(folder_for(name, uuid), True)
@@ -209,6 +214,8 @@ class Transaction(Draft):
         )
 
     def set_sort(self, schema: str, name: str, sort_by: Sequence[SortField]) -> Table:
+        if sort_by:
+            self._refuse_absent(f"sort {schema}.{name}", tables.SortInfo, "sort keys")
         return self._altered(schema, name, lambda table: alter.set_sort(table, sort_by))
 
     def comment_on_table(self, schema: str, name: str, comment: str | None) -> Table:
@@ -288,6 +295,7 @@ class Transaction(Draft):
     ) -> None:
         """Keep rows in the metadata database. `row_ids` are those of the rows that they are new versions of."""
         self._refuse_other_definition(f"inline rows of {table}", table)
+        self._refuse_shared(f"inline rows of {table}", "Write them to a file.")
         kept = tuple(map(tuple, rows))
         storage = self._metadata.backend.storage
         if not can_inline(storage, table.columns):
@@ -309,6 +317,7 @@ class Transaction(Draft):
         """Delete rows of files without writing delete files; positions that are deleted already may not come again."""
         asked = f"delete from {table}"
         self._refuse_other_definition(asked, table)
+        self._refuse_shared(asked, "Write a delete file.")
         kept = {file_id: tuple(found) for file_id, found in positions.items() if found}
         if not kept:
             return
@@ -324,6 +333,9 @@ class Transaction(Draft):
 
     def merge_files(self, table: Table, sources: Sequence[FileId], files: Sequence[VersionsFile]) -> None:
         """Let data files that have no deleted rows give way to others with the same rows."""
+        if self._metadata.layout.shares_files:
+            found = "this tenant was forked or has forks, which read the same files"
+            raise ChangeRefused(f"merge files of {table}", found, "Rewrite them, which leaves the old ones.")
         self._compact(MergeFiles(table, tuple(sources), tuple(files)))
 
     def rewrite_files(self, table: Table, beside: Mapping[FileId, FileId | None], files: Sequence[FileToAdd]) -> None:
@@ -334,6 +346,7 @@ class Transaction(Draft):
         self, table: Table, kept_in: Sequence[str], files: Sequence[VersionsFile], deletes: Sequence[DeletesToAdd]
     ) -> None:
         """Let files take the place of inlined rows, in all their versions, and of inlined deletes."""
+        self._refuse_shared(f"flush inlined rows of {table}", "Leave them where they are.")
         if kept_in or deletes:
             self._compact(FlushInlined(table, tuple(kept_in), tuple(files), tuple(deletes)))
 
@@ -359,7 +372,7 @@ class Transaction(Draft):
         inside the commit. With no changes, returns the id this transaction began from.
         """
         effects = effects_of(self._changes)
-        effects.looked_in = frozenset(self._looked_in)
+        effects.looked_in = self._looked_in
         if not effects.made():
             return self.base.id
         commit = Commit(
@@ -370,9 +383,10 @@ class Transaction(Draft):
         finally:
             self.attempts = commit.attempts_made
 
-    def look_in(self, table: Table) -> None:
-        """Say that what is added depends on which rows a table has not: rows that others add meanwhile conflict."""
-        self._looked_in.add(table.id)
+    def look_in(self, table: Table, where: Sequence[Predicate] = ()) -> None:
+        """Say that what is done here depends on which rows of a table satisfy `where`, of those too that it has not:
+        what others do meanwhile to rows that may conflicts, and what they do to the other rows does not."""
+        self._looked_in[table.id] = tuple(where)
 
     def check_writable(self) -> None:
         """ReadOnlyLake, before any work is done for a change."""
@@ -437,6 +451,15 @@ class Transaction(Draft):
         else:
             self._record(DropTable(there.named if isinstance(there, Table) else there))
         self._objects[there.schema.id, fold(there.name)] = None
+
+    def _refuse_absent(self, asked: str, row_class: RowClass, what: str) -> None:
+        if not self._metadata.layout.has(row_class):
+            raise ChangeRefused(asked, f"metadata that are shared between tenants keep no {what}", "Leave them out.")
+
+    def _refuse_shared(self, asked: str, remedy: str) -> None:
+        if self._metadata.layout.is_shared:
+            found = "what metadata that are shared between tenants say of inlined rows is another matter"
+            raise ChangeRefused(asked, found, remedy)
 
     def _refuse_taken(self, schema: str, name: str, new_name: str) -> None:
         _check_name(f"rename {schema}.{name}", new_name)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from dbt.adapters.ducklake.statements.changing import (
     Target,
     changed,
-    enclosed,
     read_target,
     read_where,
 )
@@ -34,6 +33,4 @@ def read_delete(reader: Reader) -> Delete:
 def run_delete(session: LakeSession, statement: Delete) -> Outcome:
     if statement.condition is None:
         return replace(run_truncate(session, Truncate(statement.target.name)), code="DELETE")
-    return changed(
-        session, "DELETE", statement.target, f"WHERE {enclosed(statement.condition)}", "delete", lambda _: {}
-    )
+    return changed(session, "DELETE", statement.target, statement.condition, "delete", lambda _: {})

@@ -85,7 +85,7 @@ def _truncate(session: LakeSession, statement: Truncate) -> Outcome:
         files = base.files(table)
     if not can_end(files):
         target = Target(statement.name, ".".join(map(quoted, statement.name.parts)), statement.name.parts[-1])
-        return changed(session, "TRUNCATE", target, "WHERE TRUE", "delete", lambda _: {})
+        return changed(session, "TRUNCATE", target, None, "delete", lambda _: {})
     with writing(session, lake, base) as found:
         rows = found.remove_all(table)
         is_change = bool(found.transaction.changes)

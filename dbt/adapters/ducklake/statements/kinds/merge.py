@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from dbt.adapters.ducklake.lake import Table, fold
+from dbt.adapters.ducklake.lake import Predicate, Table, fold
 from dbt.adapters.ducklake.spark.kept import kept
 from dbt.adapters.ducklake.spark.merge import CLAUSE, NAMED, Clause
 from dbt.adapters.ducklake.spark.query import Rows as SparkRows
@@ -36,7 +36,7 @@ from dbt.adapters.ducklake.statements.changing import (
     read_target,
     read_value,
 )
-from dbt.adapters.ducklake.statements.conditions import Equality, Side, equalities, files_with_keys
+from dbt.adapters.ducklake.statements.conditions import Equality, Side, comparisons, equalities, files_with_keys
 from dbt.adapters.ducklake.statements.defaults import default_of
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.names import primary_in, quoted
@@ -219,7 +219,7 @@ class Merging:
         values = {_ROW: f"{quoted(self.statement.source.alias)}.{quoted(_ROW)}", **self._values(MATCHED)}
         behind = f"{join}{self._joined}"
         pairs = Rows(self._clauses(), behind, values, self._first(MATCHED), self._name, {len(join): _VIEW})
-        planned = self.change.plan(self.spark, pairs, files_with_keys(self.spark, self.source, keys))
+        planned = self.change.plan(self.spark, pairs, self._files(keys))
         if not self.statement.has(NOT_MATCHED):
             return planned
         matched = stack.enter_context(kept(planned.changes))
@@ -231,6 +231,13 @@ class Merging:
         new = run_query(self.spark, bound(self.change.found, self.spark, sql, {len(head): _NEW}))
         changes = together(matched, stack.enter_context(kept(new)))
         return replace(planned, changes=changes, is_kept=True)
+
+    def _files(self, keys: Sequence[Equality]) -> tuple[Predicate, ...]:
+        """What is true of the table's rows that are in a pair."""
+        statement, table = self.statement, self.change.table
+        given = [*self.given, statement.source.alias]
+        said = comparisons(self.spark, statement.condition, statement.target.alias, table, given)
+        return (*said, *files_with_keys(self.spark, self.source, keys))
 
     def _check_sides(self) -> None:
         """The expressions of clauses of one side, over nothing else: beside the other side, whose columns are NULL
@@ -249,7 +256,7 @@ class Merging:
     def _keys(self) -> list[Equality]:
         statement = self.statement
         return equalities(
-            statement.condition, statement.target, statement.source.alias, self.change.table, self.given
+            statement.condition, statement.target.alias, statement.source.alias, self.change.table, self.given
         )  # fmt: skip
 
     @property

@@ -19,7 +19,7 @@ from dbt.adapters.ducklake.statements.changing import (
     of_one_clause,
 )
 from dbt.adapters.ducklake.statements.clauses import read_partitioning
-from dbt.adapters.ducklake.statements.conditions import Equality, files_with_keys
+from dbt.adapters.ducklake.statements.conditions import Equality, comparisons, files_with_keys
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.kinds.describe import type_text
 from dbt.adapters.ducklake.statements.kinds.insert import Insert, Replaced, check_known, for_table, refused, run_insert
@@ -50,9 +50,7 @@ def _replace(session: LakeSession, statement: Insert) -> Outcome:
         with kept(as_table(rows, change.table)) as batch:
             show_as(batch, _BATCH)
             with writing(session, change.lake, change.base) as work:
-                # What was not there to be replaced must not have come meanwhile either.
-                work.transaction.look_in(change.table)
-                _remove(statement, change, spark, work, batch)
+                change.look_in(work, _remove(statement, change, spark, work, batch))
                 work.add_rows(spark, batch, change.table, settings)
     return written("INSERT", work.files, work.snapshot if work.transaction.changes else None)
 
@@ -62,24 +60,28 @@ def _target(statement: Insert) -> Target:
     return Target(statement.name, ".".join(map(quoted, statement.name.parts)), alias)
 
 
-def _remove(statement: Insert, change: Change, spark: Spark, work: Writing, batch: SparkRows) -> int:
-    """Remove what the new rows take the place of; how many rows that are."""
+def _remove(statement: Insert, change: Change, spark: Spark, work: Writing, batch: SparkRows) -> tuple[Predicate, ...]:
+    """Remove what the new rows take the place of; what is true of all such rows."""
     replaced, table = statement.replaced, change.table
     assert replaced is not None
     if _by_partitions(statement, replaced, table, spark):
         columns, fields = table.by_id(), table.partitioning.fields if table.partitioning else ()
         # Of a part of time, other values than the batch's lie in the same partition.
         keys = [columns[field.column_id] for field in fields if field.transform == "identity"]
-        placed = change.placed(spark, _files_with(spark, batch, keys, is_null_safe=True))
-        return work.remove_rows(spark, rows_in_partitions_of(placed.rows, batch, table), placed, table)
+        where = _files_with(spark, batch, keys, is_null_safe=True)
+        placed = change.placed(spark, where)
+        work.remove_rows(spark, rows_in_partitions_of(placed.rows, batch, table), placed, table)
+        return where
     if replaced in (Replaced(), Replaced(condition="TRUE")) and can_end(change.base.files(table)):
-        return work.remove_all(table)
+        work.remove_all(table)
+        return ()
     check_known(statement, table, replaced.using)
     keys = [_column(table, name) for name in replaced.using]
-    planned = change.plan(
-        spark, _rows_to_go(statement, replaced, table), _files_with(spark, batch, keys, is_null_safe=False)
-    )
-    return work.remove_rows(spark, planned.changes, planned.placed, table)
+    said = comparisons(spark, replaced.condition, _target(statement).alias, table)
+    where = (*said, *_files_with(spark, batch, keys, is_null_safe=False))
+    planned = change.plan(spark, _rows_to_go(statement, replaced, table), where)
+    work.remove_rows(spark, planned.changes, planned.placed, table)
+    return where
 
 
 def _by_partitions(statement: Insert, replaced: Replaced, table: Table, spark: Spark) -> bool:

@@ -10,7 +10,6 @@ from dbt.adapters.ducklake.statements.changing import (
     Target,
     assigned_values,
     changed,
-    enclosed,
     read_assignments,
     read_target,
     read_where,
@@ -40,5 +39,4 @@ def run_update(session: LakeSession, statement: Update) -> Outcome:
     def values(table: Table) -> dict[int, str]:
         return assigned_values(table, statement.target, statement.assignments, f"update {statement.target.name}")
 
-    rows = f"WHERE {enclosed(statement.condition)}" if statement.condition else ""
-    return changed(session, "UPDATE", statement.target, rows, "update", values)
+    return changed(session, "UPDATE", statement.target, statement.condition, "update", values)

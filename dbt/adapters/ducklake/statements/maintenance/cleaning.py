@@ -42,7 +42,7 @@ def remove_orphans(session: LakeSession, lake: Lake, before: datetime | None, dr
     lake.maintenance.check_writable()
     storage = session.storage(lake)
     # First the files, then what is known: what is committed in between is known.
-    found = storage.found_below(lake.data_path)
+    found = storage.found_below(lake.own_path)
     known = lake.maintenance.known_files()
     in_use = known.in_use | known.scheduled
     orphans = [

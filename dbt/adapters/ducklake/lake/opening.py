@@ -1,0 +1,196 @@
+"""Opening a lake: what there is at its place, in which layout, and whether it may be made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from dbt.adapters.ducklake.lake.backends import backend_for
+from dbt.adapters.ducklake.lake.backends.base import Backend, CommitBroken, Contended
+from dbt.adapters.ducklake.lake.description import LakeDescription
+from dbt.adapters.ducklake.lake.errors import (
+    CannotOpen,
+    DataPathDiffers,
+    DataPathMissing,
+    InvalidMetadata,
+    LakeEncrypted,
+    LakeNotFound,
+    MetadataQueryFailed,
+    NameTaken,
+    TenantNotFound,
+    UnsupportedLayout,
+    UnsupportedVersion,
+)
+from dbt.adapters.ducklake.lake.lake import Lake
+from dbt.adapters.ducklake.lake.metadata import Metadata, MetadataSession
+from dbt.adapters.ducklake.lake.options import options_from_rows
+from dbt.adapters.ducklake.lake.paths import as_data_path, same_data_path
+from dbt.adapters.ducklake.lake.spec import tables
+from dbt.adapters.ducklake.lake.spec.layout import STANDARD, SUPPORTED_VERSION
+from dbt.adapters.ducklake.lake.tenants import (
+    bootstrap_shared,
+    check_tenant_name,
+    layout_of_tenant,
+    new_tenant,
+    older_layout,
+)
+
+CREATED_BY = "dbt-ducklake"
+# Older layouts that DuckDB brings to 1.0 itself.
+_MIGRATED_BY_DUCKDB = ("0.1", "0.2", "0.3-dev1", "0.3", "0.4-dev1", "0.4")
+
+
+def connect(description: LakeDescription) -> Lake:
+    """Open a lake, or make it where its description allows. Any reason why it cannot be is a `CannotOpen`."""
+    backend = backend_for(description)
+    try:
+        return _opened(backend, description)
+    except BaseException:
+        backend.close()
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What there is at a place: whether it is a lake, in which layout, and its rows of ducklake_metadata."""
+
+    metadata: Metadata
+    rows: tuple[tables.Metadata, ...]
+
+    def value(self, key: str) -> str | None:
+        return next((row.value for row in self.rows if row.key == key and row.scope is None), None)
+
+
+def _opened(backend: Backend, description: LakeDescription) -> Lake:
+    found = _look(backend, description) if backend.exists() else None
+    if found is None:
+        _create(backend, description)
+        found = _look(backend, description)
+        if found is None:
+            raise UnsupportedLayout(backend.name, "the lake was made and is not there", "Look who else writes there.")
+    _refuse_encrypted(found, description)
+    options_from_rows(found.rows, None)
+    return Lake(found.metadata, description, _data_path(found, description))
+
+
+def _look(backend: Backend, description: LakeDescription) -> _Found | None:
+    metadata = Metadata(backend, STANDARD)
+    with metadata.reading() as session:
+        if not session.has_table("ducklake_metadata"):
+            return None
+        rows = tuple(session.read(tables.Metadata))
+        version = next((row.value for row in rows if row.key == "version"), SUPPORTED_VERSION)
+        is_shared = session.has_table("ducklake_catalog")
+        if is_shared or version != SUPPORTED_VERSION:
+            _refuse_older(session, backend)
+        layout = layout_of_tenant(session, backend.name, _tenant(backend, description)) if is_shared else STANDARD
+    if layout is None:
+        if description.tenant_creation_refused is not None:
+            raise TenantNotFound(backend.name, str(description.catalog))
+        # Nothing is there under that name, so this makes it or meets someone who does.
+        _make(backend, description)
+        return _look(backend, replace(description, create_if_not_exists=False))
+    if not layout.is_shared:
+        _refuse_version(backend, version)
+        if description.catalog is not None:
+            found = f"`catalog` is {description.catalog!r}, but this lake's metadata is not shared between tenants"
+            raise UnsupportedLayout(backend.name, found, "Leave `catalog` out.")
+    return _Found(Metadata(backend, layout), rows)
+
+
+def _tenant(backend: Backend, description: LakeDescription) -> str:
+    if description.catalog is None:
+        raise UnsupportedLayout(backend.name, "it is shared between tenants", "Say which with `catalog`.")
+    return description.catalog
+
+
+def _refuse_older(session: MetadataSession, backend: Backend) -> None:
+    if (layout := older_layout(session)) is not None:
+        raise UnsupportedLayout(
+            backend.name,
+            f"an early version of the multi-tenant fork made them, {layout}",
+            "Bring them to the layout of the fork's last version. Do not let DuckDB migrate them.",
+        )
+
+
+def _refuse_version(backend: Backend, version: str) -> None:
+    if version == SUPPORTED_VERSION:
+        return
+    if version in _MIGRATED_BY_DUCKDB:
+        remedy = "Let DuckDB migrate it: ATTACH 'ducklake:…' AS lake (AUTOMATIC_MIGRATION true)."
+    else:
+        remedy = "DuckDB's ducklake extension for DuckDB 1.5 does not read it either: use the client that wrote it."
+    raise UnsupportedVersion(backend.name, version, SUPPORTED_VERSION, remedy)
+
+
+def _refuse_encrypted(found: _Found, description: LakeDescription) -> None:
+    stored = found.value("encrypted")
+    if stored == "true":
+        raise LakeEncrypted(found.metadata.backend.name, "is encrypted")
+    if stored not in (None, "false"):
+        raise InvalidMetadata(f"`encrypted` is {stored!r}", "It is true or false.")
+    if description.encrypted:
+        raise LakeEncrypted(found.metadata.backend.name, "is not encrypted, and `encrypted: true` asks for one that is")
+
+
+def _data_path(found: _Found, description: LakeDescription) -> str:
+    name, stored, asked = found.metadata.backend.name, found.value("data_path"), description.data_path
+    if stored is None and asked is None:
+        raise DataPathMissing(name)
+    if asked is None or stored is None or description.override_data_path:
+        return as_data_path(asked or stored or "")
+    if not same_data_path(asked, stored):
+        raise DataPathDiffers(name, asked, stored)
+    # Stored paths are put together by concatenation, so the stored spelling is the one to use.
+    return as_data_path(stored)
+
+
+def _create(backend: Backend, description: LakeDescription) -> None:
+    if (refusal := description.creation_refused) is not None:
+        raise LakeNotFound(backend.name, refusal)
+    if description.catalog is not None and (refusal := description.tenant_creation_refused) is not None:
+        raise LakeNotFound(backend.name, refusal)
+    if description.encrypted:
+        raise LakeEncrypted(backend.name, "would be made with `encrypted: true`")
+    if description.new_data_path is None:
+        raise DataPathMissing(backend.name)
+    _make(backend, description)
+
+
+def _make(backend: Backend, description: LakeDescription) -> None:
+    """Make the metadata tables, or the tenant in them."""
+    if description.catalog is not None:
+        check_tenant_name(description.catalog)
+    metadata = Metadata(backend, STANDARD)
+    try:
+        backend.prepare()
+        with metadata.writing() as session:
+            is_there = session.has_table("ducklake_metadata")
+            if not is_there and description.catalog is None:
+                _bootstrap(session, description.new_data_path or "")
+            elif not is_there:
+                bootstrap_shared(session, description.new_data_path or "")
+            if description.catalog is not None:
+                new_tenant(session, description.catalog)
+    except (Contended, CommitBroken, NameTaken):
+        # Someone else makes it in the same moment, or it may be made; whether it is there is looked at next.
+        return
+    except MetadataQueryFailed as error:
+        raise CannotOpen(f"A lake cannot be made at {backend.name}. {error}") from error
+
+
+def _bootstrap(session: MetadataSession, data_path: str) -> None:
+    for row_class in tables.TABLES:
+        session.create(row_class)
+    session.insert([tables.Snapshot(0, datetime.now(UTC), 0, 1, 0)])
+    session.insert([tables.SnapshotChanges(0, 'created_schema:"main"')])
+    facts: Mapping[str, str] = {
+        "version": SUPPORTED_VERSION,
+        "created_by": CREATED_BY,
+        "data_path": as_data_path(data_path),
+        "encrypted": "false",
+    }
+    session.insert([tables.Metadata(key, value) for key, value in facts.items()])
+    session.insert([tables.Schema(0, uuid4(), 0, None, "main", "main/", True)])

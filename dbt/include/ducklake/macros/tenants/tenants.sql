@@ -1,0 +1,25 @@
+{#- Tenants of metadata that they share: operations for a target without `catalog`, whose user sees all of them. -#}
+{% macro ducklake_create_tenant(name) -%}
+  {%- if execute -%}
+    {%- do log('Made tenant ' ~ adapter.create_tenant(name).name, info=True) -%}
+  {%- endif -%}
+{%- endmacro %}
+
+{% macro ducklake_drop_tenant(name) -%}
+  {%- if execute -%}
+    {%- do log('Dropped tenant ' ~ adapter.drop_tenant(name).name ~ '; its files are where they were', info=True) -%}
+  {%- endif -%}
+{%- endmacro %}
+
+{% macro ducklake_tenants(json=false) -%}
+  {%- if execute -%}
+    {%- set tenants = adapter.tenants() -%}
+    {%- if json -%}
+      {%- do print(tojson(tenants)) -%}
+    {%- else -%}
+      {%- for tenant in tenants -%}
+        {%- do print(tenant.name ~ (' (forked)' if tenant.parent is not none else '')) -%}
+      {%- endfor -%}
+    {%- endif -%}
+  {%- endif -%}
+{%- endmacro %}
