@@ -82,9 +82,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
     return new_session(spark_settings(tmp_path_factory))
 
 
-def spark_settings(tmp_path_factory: pytest.TempPathFactory) -> SparkSettings:
+def spark_settings(tmp_path_factory: pytest.TempPathFactory, closed: frozenset[str] = frozenset()) -> SparkSettings:
     log = tmp_path_factory.getbasetemp() / "spark.log"
     config = {"spark.sql.shuffle.partitions": "2"}
     if remote := os.environ.get("DBT_DUCKLAKE_TEST_REMOTE"):
-        return SparkSettings(remote=remote, config=config)
-    return SparkSettings(master="local[2]", config={**config, **QUICK}, log_file=str(log))
+        return SparkSettings(remote=remote, config=config, closed=closed)
+    return SparkSettings(master="local[2]", config={**config, **QUICK}, closed=closed, log_file=str(log))

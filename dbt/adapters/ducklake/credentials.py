@@ -12,7 +12,7 @@ from dbt.adapters.contracts.connection import Credentials
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ducklake.lake import LakeDescription, LakeError, Patience, fold
-from dbt.adapters.ducklake.spark.session import SparkSettings
+from dbt.adapters.ducklake.spark.session import DOORS, SparkSettings
 
 _SPARK_KEYS = ("master", "remote", "app_name", "config")
 _PASSWORD = re.compile(r"(password\s*=\s*)('(?:\\.|[^'\\])*'|\S+)|(://[^:/@\s]*:).*@", re.IGNORECASE)
@@ -44,6 +44,9 @@ class DuckLakeCredentials(Credentials):
     encrypted: bool = False
     attach: list[dict[str, Any]] = field(default_factory=list)
     spark: dict[str, Any] = field(default_factory=dict)
+    # Whether models may go past the lakes; what they may do nevertheless.
+    strict: bool = False
+    strict_allows: list[str] = field(default_factory=list)
     retries: int | None = None
     retry_wait_ms: int | None = None
     retry_backoff: float | None = None
@@ -58,6 +61,7 @@ class DuckLakeCredentials(Credentials):
                 "postgres:CONNINFO."
             )
         self._check_spark()
+        self._check_strict()
         for name, description in self.descriptions():
             try:
                 _ = description.kind
@@ -74,7 +78,7 @@ class DuckLakeCredentials(Credentials):
 
     def _connection_keys(self) -> tuple[str, ...]:
         return ("metadata", "data_path", "database", "schema", "metadata_schema", "catalog", "read_only",
-                "snapshot_version", "snapshot_time", "attach", "spark")  # fmt: skip
+                "snapshot_version", "snapshot_time", "attach", "spark", "strict")  # fmt: skip
 
     def connection_info(self, *, with_aliases: bool = False) -> Iterator[tuple[str, Any]]:
         """What dbt prints: no password."""
@@ -131,8 +135,13 @@ class DuckLakeCredentials(Credentials):
             remote=self.spark.get("remote"),
             app_name=self.spark.get("app_name", "dbt-ducklake"),
             config=config,
+            closed=frozenset(DOORS) - set(self.strict_allows) if self.strict else frozenset(),
             log_file=log_file,
         )
+
+    def _check_strict(self) -> None:
+        if unknown := [door for door in self.strict_allows if door not in DOORS]:
+            raise DbtRuntimeError(f"`strict_allows` of the profile has {unknown[0]!r}. It takes {', '.join(DOORS)}.")
 
     def _check_spark(self) -> None:
         unknown = sorted(set(self.spark) - set(_SPARK_KEYS))

@@ -49,6 +49,7 @@ class Handle:
             schema=credentials.schema,
             spark=SparkHandle(settings),
             warn=warn,
+            closed=settings.closed,
         )
 
     def cursor(self) -> Cursor:

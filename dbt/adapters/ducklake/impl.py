@@ -12,6 +12,7 @@ from dbt.adapters.base import BaseRelation, ConstraintSupport, available
 from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.contracts.relation import RelationType
+from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.sql import SQLAdapter
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.exceptions import DbtRuntimeError
@@ -28,6 +29,7 @@ from dbt.adapters.ducklake.lake import (
     create_tenant,
     drop_tenant,
     fold,
+    protect_tenant,
     tenants,
 )
 from dbt.adapters.ducklake.model_config import ModelConfig
@@ -51,6 +53,7 @@ from dbt.adapters.ducklake.statements.session import LakeSession
 if TYPE_CHECKING:
     import agate
 
+logger = AdapterLogger("DuckLake")
 _NOT_NULL_ONLY = dict.fromkeys(ConstraintType, ConstraintSupport.NOT_ENFORCED) | {
     ConstraintType.not_null: ConstraintSupport.ENFORCED
 }
@@ -307,6 +310,8 @@ class DuckLakeAdapter(SQLAdapter):
         with self._session() as session:
             for name, lake in session.lakes.items():
                 lake.snapshot()
+                if lake.is_one_of_many:
+                    logger.info(f"Lake {name} is kept apart from others by {lake.isolation()}")
                 if not lake.is_read_only:
                     check_data_path(name, session.storage(lake))
             if session.spark.settings.remote is None:
@@ -324,6 +329,11 @@ class DuckLakeAdapter(SQLAdapter):
     def drop_tenant(self, name: str) -> dict[str, Any]:
         with self._translated():
             return _plain(drop_tenant(self._described(), name))
+
+    @available
+    def protect_tenant(self, role: str, name: str | None) -> None:
+        with self._translated():
+            protect_tenant(self._described(), role, name)
 
     @available
     def tenants(self) -> list[dict[str, Any]]:

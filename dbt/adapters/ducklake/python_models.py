@@ -13,6 +13,8 @@ from dbt.adapters.ducklake.lake import fold
 from dbt.adapters.ducklake.model_config import ModelConfig
 from dbt.adapters.ducklake.spark.errors import JobFailed
 from dbt.adapters.ducklake.spark.query import Rows, Spark, answering, as_rows, show_as
+from dbt.adapters.ducklake.spark.session import PYTHON
+from dbt.adapters.ducklake.statements.doors import refuse
 from dbt.adapters.ducklake.statements.errors import StatementError
 from dbt.adapters.ducklake.statements.kinds.create_table import create_from_rows, read_create_table
 from dbt.adapters.ducklake.statements.kinds.query import Query, query_in
@@ -41,6 +43,7 @@ def show_python_model(session: LakeSession, relation: str, view: str, model: Map
 
 def _rows(session: LakeSession, spark: Spark, relation: str, model: Mapping[str, Any], code: str) -> Rows:
     """What `model(dbt, session)` returns: a DataFrame of Spark, pandas or Arrow."""
+    refuse(session, PYTHON)
     name = f"dbt_model_{model['alias']}"
     # As in notebooks, whose models dbt-spark runs.
     namespace: dict[str, Any] = {"__name__": name, "spark": spark}

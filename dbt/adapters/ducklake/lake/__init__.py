@@ -39,6 +39,7 @@ from dbt.adapters.ducklake.lake.opening import connect
 from dbt.adapters.ducklake.lake.options import Options
 from dbt.adapters.ducklake.lake.partitioning import CALENDAR_PARTS, bucket_count, partition_text, partition_value
 from dbt.adapters.ducklake.lake.paths import plain
+from dbt.adapters.ducklake.lake.protection import protect_tenant
 from dbt.adapters.ducklake.lake.snapshot.feed import DeletedRows, EndedFile, InsertedRows, TableChanges
 from dbt.adapters.ducklake.lake.snapshot.files import DataFile, DeleteFile, MappedColumn, NameMapping, TableFiles
 from dbt.adapters.ducklake.lake.snapshot.inlined import InlinedRow, InlinedTable
@@ -143,6 +144,7 @@ __all__ = [
     "partition_text",
     "partition_value",
     "plain",
+    "protect_tenant",
     "tenants",
     "type_from_text",
     "value_text",

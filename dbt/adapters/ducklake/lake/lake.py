@@ -20,6 +20,7 @@ from dbt.adapters.ducklake.lake.maintenance.maintenance import Maintenance
 from dbt.adapters.ducklake.lake.metadata import Metadata, MetadataSession
 from dbt.adapters.ducklake.lake.names import SnapshotId
 from dbt.adapters.ducklake.lake.options import Options, read_options, store_option, stored_value
+from dbt.adapters.ducklake.lake.protection import isolation
 from dbt.adapters.ducklake.lake.snapshot.snapshot import CommitInfo, Snapshot
 from dbt.adapters.ducklake.lake.spec import tables
 from dbt.adapters.ducklake.lake.spec.indexes import INDEXES, index_name
@@ -46,6 +47,20 @@ class Lake:
     def own_path(self) -> str:
         """Below which the lake's own files lie; others' may lie beside it below the data path."""
         return self.data_path + self._metadata.layout.folder
+
+    @property
+    def is_one_of_many(self) -> bool:
+        """Whether there may be others in its metadata database."""
+        return self.is_shared or self.description.metadata_schema is not None
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether its metadata tables hold those of other tenants too."""
+        return self._metadata.layout.is_shared
+
+    def isolation(self) -> str:
+        """What keeps its metadata from those of other lakes and tenants, for people."""
+        return isolation(self._metadata)
 
     @property
     def is_read_only(self) -> bool:

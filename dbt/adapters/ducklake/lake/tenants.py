@@ -60,11 +60,11 @@ class Tenant:
 
 def tenants(description: LakeDescription) -> list[Tenant]:
     """The tenants that there are."""
-    with _of_all(description) as metadata:
+    with of_all(description) as metadata:
         _refuse_absent(metadata)
         with metadata.reading() as session:
-            _refuse_not_shared(session, metadata)
-            return _tenants(session)
+            refuse_not_shared(session, metadata)
+            return tenants_in(session)
 
 
 def create_tenant(description: LakeDescription, name: str) -> Tenant:
@@ -76,10 +76,10 @@ def create_tenant(description: LakeDescription, name: str) -> Tenant:
             if description.new_data_path is None:
                 raise DataPathMissing(metadata.backend.name)
             bootstrap_shared(session, description.new_data_path)
-        _refuse_not_shared(session, metadata)
+        refuse_not_shared(session, metadata)
         return new_tenant(session, name)
 
-    with _of_all(description) as metadata:
+    with of_all(description) as metadata:
         metadata.backend.prepare()
         return _in_attempts(metadata, description, work)
 
@@ -88,16 +88,16 @@ def drop_tenant(description: LakeDescription, name: str) -> Tenant:
     """End a tenant: nobody can open it from now on. Its files and the rows of its past stay where they are."""
 
     def work(session: MetadataSession) -> Tenant:
-        _refuse_not_shared(session, metadata)
+        refuse_not_shared(session, metadata)
         return _end_tenant(session, metadata, name)
 
-    with _of_all(description) as metadata:
+    with of_all(description) as metadata:
         _refuse_absent(metadata)
         return _in_attempts(metadata, description, work)
 
 
 @contextmanager
-def _of_all(description: LakeDescription) -> Iterator[Metadata]:
+def of_all(description: LakeDescription) -> Iterator[Metadata]:
     if description.catalog is not None:
         raise InvalidDescription(
             f"`catalog` is {description.catalog!r}, and a tenant knows of no other.",
@@ -125,7 +125,7 @@ def _refuse_absent(metadata: Metadata) -> None:
         raise LakeNotFound(metadata.backend.name, _NONE)
 
 
-def _refuse_not_shared(session: MetadataSession, metadata: Metadata) -> None:
+def refuse_not_shared(session: MetadataSession, metadata: Metadata) -> None:
     name = metadata.backend.name
     if not session.has_table("ducklake_metadata"):
         raise LakeNotFound(name, _NONE)
@@ -188,7 +188,7 @@ def bootstrap_shared(session: MetadataSession, data_path: str) -> None:
 def new_tenant(session: MetadataSession, name: str) -> Tenant:
     # Before its name is looked for: from here on nobody else makes one.
     head = session.head_of_all(0)
-    if taken := next((one for one in _tenants(session) if fold(one.name) == fold(name)), None):
+    if taken := next((one for one in tenants_in(session) if fold(one.name) == fold(name)), None):
         raise NameTaken("Tenant", taken.name, "these metadata")
     id, schema_id, snapshot = head.next_catalog_id, head.next_catalog_id + 1, head.next_snapshot
     made = Tenant(id, uuid4(), name, None, snapshot)
@@ -204,7 +204,7 @@ def new_tenant(session: MetadataSession, name: str) -> Tenant:
 def _end_tenant(session: MetadataSession, metadata: Metadata, name: str) -> Tenant:
     asked = f"drop tenant {name!r}"
     head = session.head_of_all(0)
-    there = _tenants(session)
+    there = tenants_in(session)
     tenant = next((one for one in there if one.name == name), None)
     if tenant is None:
         raise TenantNotFound(metadata.backend.name, name)
@@ -230,7 +230,7 @@ def _snapshot_row(head: Head, version: int, ids: int = 0) -> tables.Snapshot:
     return tables.Snapshot(head.next_snapshot, datetime.now(UTC), version, next_id, head.next_file_id)
 
 
-def _tenants(session: MetadataSession) -> list[Tenant]:
+def tenants_in(session: MetadataSession) -> list[Tenant]:
     sql = (
         "SELECT catalog_id, CAST(catalog_uuid AS VARCHAR), catalog_name, parent_catalog_id, begin_snapshot "
         "FROM {table} WHERE end_snapshot IS NULL ORDER BY catalog_name"

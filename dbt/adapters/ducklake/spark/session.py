@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from py4j.protocol import Py4JError
@@ -41,6 +42,12 @@ _LOCAL_DEFAULTS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "2g",
 }
+# The doors that a strict session closes, by the names that the profile has for them.
+FILES, JAVA, SCRIPTS, SETTINGS, CATALOGS, PYTHON = "files", "java", "scripts", "settings", "catalogs", "python_models"
+DOORS = (FILES, JAVA, SCRIPTS, SETTINGS, CATALOGS, PYTHON)
+JAVA_FUNCTIONS = ("reflect", "try_reflect", "java_method")
+# Those that Spark closes itself: `parquet.`/path`` in FROM, and `${env:HOME}` in any text.
+_CLOSED_BY = {FILES: {"spark.sql.runSQLOnFiles": "false"}, SETTINGS: {"spark.sql.variable.substitute": "false"}}
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 
@@ -52,6 +59,8 @@ class SparkSettings:
     remote: str | None = None
     app_name: str = "dbt-ducklake"
     config: Mapping[str, str] = field(default_factory=dict)
+    # The doors that are closed to a session; others of the same process may have them open.
+    closed: frozenset[str] = field(default=frozenset(), compare=False)
     # Where the first of a process writes, all do.
     log_file: str | None = field(default=None, compare=False)
 
@@ -80,12 +89,23 @@ def new_session(settings: SparkSettings) -> SparkSession:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     session = _connected(settings) if settings.remote else _application_for(settings).newSession()
     settle(session, settings)
+    if JAVA in settings.closed and not settings.remote:
+        _forget_java(session)
     return session
 
 
 def settle(session: SparkSession, settings: SparkSettings) -> None:
-    for key, value in {**_DEFAULTS, **_runtime(session, settings), **_REQUIRED}.items():
+    closing = {key: value for door in settings.closed for key, value in _CLOSED_BY.get(door, {}).items()}
+    for key, value in {**_DEFAULTS, **_runtime(session, settings), **_REQUIRED, **closing}.items():
         session.conf.set(key, value)
+
+
+def _forget_java(session: SparkSession) -> None:
+    """Take the functions that call Java out of a session, by whatever way a query may name them."""
+    jvm: Any = session._jvm
+    registry = session._jsparkSession.sessionState().functionRegistry()
+    for name in JAVA_FUNCTIONS:
+        registry.dropFunction(jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name))
 
 
 def is_required(key: str) -> bool:

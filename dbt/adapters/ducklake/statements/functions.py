@@ -11,7 +11,9 @@ from dbt.adapters.ducklake.lake import Column, ColumnType, Lake, Snapshot, Snaps
 from dbt.adapters.ducklake.spark.feed import Feed
 from dbt.adapters.ducklake.spark.local_rows import dataframe_of
 from dbt.adapters.ducklake.spark.query import Rows, Spark, rows_of_files
+from dbt.adapters.ducklake.spark.session import FILES
 from dbt.adapters.ducklake.statements.arguments import Arguments, read_arguments
+from dbt.adapters.ducklake.statements.doors import refuse
 from dbt.adapters.ducklake.statements.errors import NotAllowed, NotUnderstood
 from dbt.adapters.ducklake.statements.names import TableUse, place_in
 from dbt.adapters.ducklake.statements.session import LakeSession
@@ -33,6 +35,7 @@ def rows_of_function(found: Read, spark: Spark, sql: str, use: TableUse) -> Rows
     if name in _FEEDS:
         return _feed(found, spark, arguments)
     if name == "read_files":
+        refuse(found.session, FILES, place_in(sql, use))
         return _files(spark, arguments)
     function = _FUNCTIONS.get(name)
     if function is None:

@@ -214,6 +214,10 @@ def statements_in(sql: str) -> list[str]:
     return [reader.between(start, end) for start, end in spans if end > start]
 
 
+def is_string(token: Token) -> bool:
+    return token.token_type in _STRINGS
+
+
 def is_quoted(token: Token) -> bool:
     return token.token_type in _STRINGS or token.token_type is TokenType.IDENTIFIER
 

@@ -10,6 +10,8 @@ from datetime import UTC, datetime, timedelta
 from dbt.adapters.ducklake.lake import NotFound, Snapshot, Table, View, fold
 from dbt.adapters.ducklake.spark.query import Rows, Spark, one_value, run_query, show_as
 from dbt.adapters.ducklake.spark.scan import scan
+from dbt.adapters.ducklake.spark.session import CATALOGS, FILES
+from dbt.adapters.ducklake.statements.doors import refuse, refuse_in_text
 from dbt.adapters.ducklake.statements.errors import NameNotFound, NotAllowed
 from dbt.adapters.ducklake.statements.functions import rows_of_function
 from dbt.adapters.ducklake.statements.names import TableUse, Travel, names_in, place_in, quoted, replaced
@@ -87,6 +89,9 @@ def _view_for(
         if query is not None and not within:
             own = LakeName(found.session.lake_name, found.session.schema, "")
             show_as(run_query(spark, _bound(found, spark, query, own, ())), use.name.parts[0])
+        if query is None and not (len(use.name.parts) == 1 and fold(use.name.parts[0]) in found.session.temporary):
+            is_of_files = fold(use.name.parts[0]) in _SPARKS_OWN - {"global_temp"}
+            refuse(found.session, FILES if is_of_files else CATALOGS, place_in(sql, use))
         # Rows that were put in Spark's sight elsewhere, such as by a Python model, may be of any table.
         found.is_open |= query is None and len(use.name.parts) == 1
         return None
@@ -179,6 +184,7 @@ def _rows_of_view(found: Reading, spark: Spark, view: View, name: LakeName, with
     if str(name) in within or len(within) > _DEEPEST:
         raise NotAllowed(f"read {name}", "the view reads itself", f"Through: {', '.join(within)}.")
     sql = spark_query_of(view, name.lake)
+    refuse_in_text(found.session, sql)
     home = LakeName(name.lake, view.schema.name, "")
     return run_query(spark, _bound(found, spark, sql, home, (*within, str(name))))
 

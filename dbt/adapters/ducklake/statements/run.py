@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dbt.adapters.ducklake.statements.doors import refuse_in_text
 from dbt.adapters.ducklake.statements.kinds.alter_table import AlterTable, run_alter
 from dbt.adapters.ducklake.statements.kinds.call import Call, Checkpoint, run_call, run_checkpoint
 from dbt.adapters.ducklake.statements.kinds.comment import Comment, run_comment
@@ -54,6 +55,7 @@ def run(session: LakeSession, sql: str) -> Outcome:
     A query's rows are not computed yet: whoever takes them runs the job. Errors are a StatementError, the lake's or
     Spark's own.
     """
+    refuse_in_text(session, sql)
     *before, last = [parse(text) for text in statements_in(sql)]
     for statement in before:
         _run(session, statement)

@@ -43,6 +43,8 @@ class LakeSession:
     author: str | None = None
     origin: Mapping[str, object] = field(default_factory=dict)
     warn: Callable[[str], None] = lambda text: None
+    # The doors past its lakes that it may not take.
+    closed: frozenset[str] = frozenset()
     said: CommitMessage | None = None
     # Temporary views that statements made: names of one part mean them before a lake's tables. Their queries are bound
     # anew by each statement that reads them, or it would read two snapshots; None of those whose rows are fixed.

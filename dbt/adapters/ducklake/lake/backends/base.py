@@ -47,6 +47,10 @@ class Connection(ABC):
     def next_value(self, sequence: str) -> int:
         return int(self.rows("SELECT nextval($1)", [sequence])[0][0])
 
+    def has_function(self, name: str) -> bool:
+        """Whether the metadata schema has a function of that name; a file has none."""
+        return False
+
     @abstractmethod
     def columns_of(self, name: str) -> list[str]:
         """The columns of a table of the metadata schema."""
@@ -97,6 +101,8 @@ class Backend(ABC):
     """A metadata database. `name` is for messages and holds no password."""
 
     name: str
+    kind: ClassVar[str]
+    schema: str = "main"
     storage: Storage
     has_sequences: ClassVar[bool] = True
 

@@ -288,6 +288,7 @@ _instance = _Instance()
 
 
 class DuckDbBackend(Backend):
+    kind = "duckdb"
     storage = DuckDbStorage()
 
     def __init__(self, path: Path, schema: str, wait: float) -> None:

@@ -129,6 +129,9 @@ class PostgresConnection(Connection):
         live = f"({', '.join(map(quoted, columns))}) WHERE end_snapshot IS NULL"
         self.execute(f"CREATE UNIQUE INDEX ON {relation} {live}")
 
+    def has_function(self, name: str) -> bool:
+        return self.rows("SELECT to_regproc($1) IS NOT NULL", [f"{quoted(self._schema)}.{quoted(name)}"])[0][0]  # type: ignore[no-any-return]
+
     def columns_of(self, name: str) -> list[str]:
         sql = "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped"
         rows = self.rows(f"{sql} ORDER BY attnum", [f"{quoted(self._schema)}.{quoted(name)}"])
@@ -144,6 +147,7 @@ class PostgresConnection(Connection):
 
 
 class PostgresBackend(Backend):
+    kind = "postgres"
     storage = PostgresStorage()
 
     def __init__(self, conninfo: str, schema: str, wait: float) -> None:

@@ -106,6 +106,7 @@ class SqliteConnection(Connection):
 
 
 class SqliteBackend(Backend):
+    kind = "sqlite"
     storage = SqliteStorage()
     has_sequences = False
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from dbt.adapters.ducklake.spark.query import run_query
 from dbt.adapters.ducklake.spark.session import is_required
+from dbt.adapters.ducklake.statements.doors import refuse_setting
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.outcome import Outcome
 from dbt.adapters.ducklake.statements.reader import Reader
@@ -39,6 +40,8 @@ def read_spark_command(reader: Reader, code: str) -> SparkCommand:
 
 def run_spark_command(session: LakeSession, statement: SparkCommand) -> Outcome:
     key = _key(statement.sql)
+    if statement.code == "SET":
+        refuse_setting(session, key)
     if key is not None and is_required(key):
         raise NotAllowed(f"{statement.code} {key}", "the lake's files are read and written by it", "Leave it as it is.")
     session.changed_settings = True

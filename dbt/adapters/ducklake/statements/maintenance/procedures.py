@@ -10,6 +10,7 @@ from dbt.adapters.ducklake.lake import Bounds, Column, ColumnType, Lake, NotASpa
 from dbt.adapters.ducklake.spark.add_files import Leniency, files_to_add
 from dbt.adapters.ducklake.spark.errors import UnsupportedType, WriteRefused
 from dbt.adapters.ducklake.statements.arguments import Arguments, Literal, moment_of
+from dbt.adapters.ducklake.statements.doors import refuse_files_outside
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.maintenance.cleaning import remove_orphans, remove_scheduled, usually_before
 from dbt.adapters.ducklake.statements.maintenance.compaction import (
@@ -63,6 +64,7 @@ def add_data_files(session: LakeSession, arguments: Arguments) -> Outcome:
     with writing(session, lake) as work:
         table = work.transaction.table(name.schema, name.name)
         wanted = [str(path) for path in (paths if isinstance(paths, tuple) else (paths,))]
+        refuse_files_outside(session, lake, wanted, arguments.place)
         files = files_to_add(session.storage(lake), table, wanted, leniency)
         known = lake.maintenance.known_files()
         if twice := [file.path for file in files if plain(file.path) in known.in_use | known.scheduled]:

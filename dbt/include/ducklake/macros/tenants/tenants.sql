@@ -23,3 +23,12 @@
     {%- endif -%}
   {%- endif -%}
 {%- endmacro %}
+
+{#- On PostgreSQL: a role that sees one tenant's metadata and no other's. Without a name, the `metadata_schema` of the
+    target is the tenant's. -#}
+{% macro ducklake_protect_tenant(role, name=none) -%}
+  {%- if execute -%}
+    {%- do adapter.protect_tenant(role, name) -%}
+    {%- do log('Role ' ~ role ~ ' sees ' ~ ('tenant ' ~ name if name else 'the lake of this target') ~ ' alone', info=True) -%}
+  {%- endif -%}
+{%- endmacro %}

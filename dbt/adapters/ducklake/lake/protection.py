@@ -1,0 +1,161 @@
+"""A role of PostgreSQL for each tenant, so that the database itself keeps the others' metadata from it.
+
+In shared metadata by row-level security: a policy on each table shows a role the rows of its tenant. With a schema for
+each tenant by the schema's privileges. Where files lie, only the storage's own credentials keep tenants apart.
+"""
+
+from __future__ import annotations
+
+from dbt.adapters.ducklake.lake.backends.base import CommitBroken
+from dbt.adapters.ducklake.lake.description import LakeDescription
+from dbt.adapters.ducklake.lake.errors import ChangeRefused, MetadataQueryFailed, TenantNotFound
+from dbt.adapters.ducklake.lake.metadata import COUNTERS, LINEAGE, Metadata, MetadataSession
+from dbt.adapters.ducklake.lake.names import quoted
+from dbt.adapters.ducklake.lake.spec import tables
+from dbt.adapters.ducklake.lake.spec.layout import SNAPSHOT_IDS, shared
+from dbt.adapters.ducklake.lake.spec.tables import TABLES
+from dbt.adapters.ducklake.lake.tenants import Tenant, of_all, refuse_not_shared, tenants_in
+from dbt.adapters.ducklake.lake.transaction.commit import in_attempts
+
+ROLES = "ducklake_tenant_role"
+_OWN = "ducklake_own_tenant"
+_CATALOG = "ducklake_catalog"
+_POLICY = "of_the_tenant"
+_SNAPSHOT = f"ducklake_{TABLES[tables.Snapshot]}"
+
+
+def protect_tenant(description: LakeDescription, role: str, tenant: str | None = None) -> None:
+    """Let a role of PostgreSQL, which is made where it is not there, see a tenant and no other: the one of that name
+    in shared metadata, else the one whose metadata the description's `metadata_schema` holds."""
+    with of_all(description) as metadata:
+        if description.kind != "postgres":
+            found = f"{metadata.backend.name} has no roles"
+            raise ChangeRefused(f"protect tenant {tenant or ''}", found, "Keep its metadata in PostgreSQL.")
+        if tenant is None:
+            metadata.backend.prepare()
+
+        def work(session: MetadataSession) -> None:
+            _make_role(session, role)
+            if tenant is None:
+                _give_schema(session, description.metadata_schema or "public", role)
+            else:
+                refuse_not_shared(session, metadata)
+                _give_rows(session, metadata, role, _chosen(session, metadata, tenant))
+
+        try:
+            in_attempts(metadata, description.patience, work)
+        except CommitBroken as error:
+            found = "the connection broke, so whether it is done is unknown; it can be asked again without harm"
+            raise MetadataQueryFailed(metadata.backend.name, found) from error
+
+
+def _chosen(session: MetadataSession, metadata: Metadata, name: str) -> Tenant:
+    there = tenants_in(session)
+    tenant = next((one for one in there if one.name == name), None)
+    if tenant is None:
+        raise TenantNotFound(metadata.backend.name, name)
+    if tenant.parent is not None or any(one.parent == tenant.id for one in there):
+        found = "it was forked or has forks, and a role that sees one of them knows nothing of files that both read"
+        raise ChangeRefused(f"protect tenant {name}", found, "Copy its tables to a tenant of its own.")
+    return tenant
+
+
+def _make_role(session: MetadataSession, role: str) -> None:
+    rows = session.run("SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = $1", role)
+    if rows and rows[0][0]:
+        raise ChangeRefused(f"protect a tenant by role {role}", "it sees everything (SUPERUSER or BYPASSRLS)",
+                            "Name another role, or a new one.")  # fmt: skip
+    if not rows:
+        # Without a password nobody can connect as it yet, unless the server's own rules let them.
+        session.run(f"CREATE ROLE {quoted(role)} LOGIN")
+
+
+def _give_schema(session: MetadataSession, schema: str, role: str) -> None:
+    if schema == "public":
+        raise ChangeRefused(f"protect a tenant by role {role}", "its metadata are in the schema public",
+                            "Give each tenant a `metadata_schema` of its own.")  # fmt: skip
+    schema, role = quoted(schema), quoted(role)
+    session.run(f"REVOKE ALL ON SCHEMA {schema} FROM PUBLIC")
+    session.run(f"GRANT USAGE, CREATE ON SCHEMA {schema} TO {role}")
+    for kind in ("TABLES", "SEQUENCES"):
+        session.run(f"REVOKE ALL ON ALL {kind} IN SCHEMA {schema} FROM PUBLIC")
+        session.run(f"GRANT ALL ON ALL {kind} IN SCHEMA {schema} TO {role}")
+        session.run(f"ALTER DEFAULT PRIVILEGES IN SCHEMA {schema} GRANT ALL ON {kind} TO {role}")
+
+
+def _give_rows(session: MetadataSession, metadata: Metadata, role: str, tenant: Tenant) -> None:
+    _make_policies(session, metadata)
+    session.run_on(ROLES, "DELETE FROM {table} WHERE role_name = $1", role)
+    session.run_on(ROLES, "INSERT INTO {table} VALUES ($1, $2)", role, tenant.id)
+    named = metadata.backend.qualified
+    schema = named("").rpartition(".")[0]
+    session.run(f"GRANT USAGE ON SCHEMA {schema} TO {quoted(role)}")
+    session.run(f"GRANT SELECT ON {named('ducklake_metadata')}, {named(_CATALOG)} TO {quoted(role)}")
+    session.run(f"GRANT USAGE ON SEQUENCE {named(SNAPSHOT_IDS)} TO {quoted(role)}")
+    for function in (_OWN, COUNTERS):
+        session.run(f"GRANT EXECUTE ON FUNCTION {named(function)}() TO {quoted(role)}")
+    layout = shared(tenant.id, "")
+    of_tenants = [f"ducklake_{name}" for of, name in TABLES.items() if layout.has(of) and layout.scope(of)]
+    own = session.through(layout).read(tables.InlinedDataTables)
+    for name in (*of_tenants, LINEAGE, _SNAPSHOT, *(row.table_name for row in own)):
+        session.run(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {named(name)} TO {quoted(role)}")
+
+
+def _make_policies(session: MetadataSession, metadata: Metadata) -> None:
+    """What holds for all roles. Asked again it changes nothing."""
+    named = metadata.backend.qualified
+    session.run(f"CREATE TABLE IF NOT EXISTS {named(ROLES)} (role_name text PRIMARY KEY, catalog_id bigint NOT NULL)")
+    session.run(
+        f"CREATE OR REPLACE FUNCTION {named(_OWN)}() RETURNS bigint LANGUAGE sql STABLE SECURITY DEFINER "
+        f"SET search_path = pg_catalog AS $$ SELECT catalog_id FROM {named(ROLES)} WHERE role_name = session_user $$"
+    )
+    # Ids go on over all tenants, whose snapshots a role does not see.
+    session.run(
+        f"CREATE OR REPLACE FUNCTION {named(COUNTERS)}(OUT bigint, OUT bigint, OUT bigint, OUT bigint) LANGUAGE sql "
+        "STABLE SECURITY DEFINER SET search_path = pg_catalog AS $$ SELECT max(snapshot_id), max(schema_version), "
+        f"max(next_catalog_id), max(next_file_id) FROM {named(_SNAPSHOT)} "
+        f"WHERE snapshot_id > (SELECT max(snapshot_id) FROM {named(_SNAPSHOT)}) - 1000 $$"
+    )
+    for function in (_OWN, COUNTERS):
+        session.run(f"REVOKE ALL ON FUNCTION {named(function)}() FROM PUBLIC")
+    layout = shared(0, "")
+    # Once for each statement, not for each row.
+    own = f"catalog_id = (SELECT {named(_OWN)}())"
+    for row_class, name in TABLES.items():
+        if layout.has(row_class) and layout.scope(row_class):
+            _make_policy(session, named(f"ducklake_{name}"), own)
+    _make_policy(session, named(LINEAGE), own)
+    _make_policy(session, named(_CATALOG), own)
+    seen = f"EXISTS (SELECT 1 FROM {named(LINEAGE)} AS l WHERE l.snapshot_id = {_SNAPSHOT}.snapshot_id AND l.{own})"
+    _make_policy(session, named(_SNAPSHOT), seen)
+
+
+def _make_policy(session: MetadataSession, table: str, seen: str) -> None:
+    session.run(f"REVOKE ALL ON {table} FROM PUBLIC")
+    session.run(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
+    session.run(f"DROP POLICY IF EXISTS {_POLICY} ON {table}")
+    session.run(f"CREATE POLICY {_POLICY} ON {table} USING ({seen}) WITH CHECK ({seen})")
+
+
+def isolation(metadata: Metadata) -> str:
+    """What keeps this lake's metadata from those of others, for people."""
+    if metadata.backend.kind != "postgres":
+        return (
+            "dbt-ducklake alone: whoever opens the file sees all tenants" if metadata.layout.is_shared else "its file"
+        )
+    with metadata.reading() as session:
+        role = session.run("SELECT current_user")[0][0]
+        if metadata.layout.is_shared:
+            is_active = session.run_on(f"ducklake_{TABLES[tables.Table]}", "SELECT row_security_active('{table}')")
+            if is_active[0][0]:
+                return f"PostgreSQL: role {role} sees the rows of this tenant alone"
+            return f"dbt-ducklake alone: role {role} sees the rows of all tenants"
+        others = session.run(
+            "SELECT count(*) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace "
+            "WHERE c.relname = 'ducklake_metadata' AND n.nspname <> $1 AND has_schema_privilege(n.oid, 'USAGE') "
+            "AND has_table_privilege(c.oid, 'SELECT')",
+            metadata.backend.schema,
+        )[0][0]
+    if others:
+        return f"dbt-ducklake alone: role {role} may read the metadata of {others} other lakes in this database"
+    return f"PostgreSQL: role {role} may read the metadata of no other lake in this database"
