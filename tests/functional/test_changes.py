@@ -368,6 +368,26 @@ def test_files_that_a_condition_leaves_out_are_not_opened(
     assert opened[0] <= 40 - len(expected) + 2 or " or " in condition
 
 
+def test_numbers_without_a_sign_take_their_greatest_and_no_more(lake: Session) -> None:  # noqa: F811
+    types = {"UTINYINT": 2**8, "USMALLINT": 2**16, "UINTEGER": 2**32, "UBIGINT": 2**64, "UHUGEINT": 10**38}
+    with Judge.of_this_process().attached(f"duckdb:{lake.folder}/lake.ducklake") as judge:
+        judge.run(f"CREATE TABLE lake.main.t ({', '.join(f'{name[1:2]}{at} {name}' for at, name in enumerate(types))})")
+    greatest = ", ".join(f"{most - 1}" if most < 2**64 else f"{most - 1}BD" for most in types.values())
+    lake.run(f"insert into t values ({greatest}), (0, 0, 0, 0, 0)")
+    expected = [(0,) * 5, tuple(most - 1 for most in types.values())]
+    assert lake.run("select * from t") == expected
+    assert lake.judged("SELECT * FROM t ORDER BY 1") == expected
+    for place, most in enumerate(types.values()):
+        values = ["0"] * 5
+        for wrong in ("-1", f"{most}BD"):
+            if len(wrong) > 40:
+                continue
+            values[place] = wrong
+            with pytest.raises((JobFailed, WriteRefused)):
+                lake.run(f"insert into t values ({', '.join(values)})")
+    assert lake.run("update t set I2 = 7 where I2 = 0") == 1
+
+
 def test_a_lake_that_is_only_read_refuses_before_a_file_is_written(lake: Session, tmp_path: Path) -> None:  # noqa: F811
     lake.run("create table t as select 1 as id")
     with connect(LakeDescription(f"duckdb:{lake.folder}/lake.ducklake", read_only=True)) as read_only:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
@@ -14,7 +16,10 @@ from typing import Any
 
 import pytest
 
+from tests.java import QUICK
 from tests.judge import Judge
+from tests.tenants import TenantPlace
+from tests.written import plain
 
 SHOP = Path(__file__).parents[2] / "integration_project"
 DBT = Path(sys.executable).with_name("dbt")
@@ -134,3 +139,106 @@ def test_fifty_small_increments_leave_few_files(shop: Path) -> None:
         (last,) = judge.rows("SELECT max(snapshot_id) FROM lake.snapshots()")[0]
         inserted = f"SELECT count(*) FROM ducklake_table_insertions('lake', 'main', 'order_log', 0, {last})"
         assert judge.rows(inserted) == [(300,)]
+
+
+def test_two_tenants_and_what_they_share(tmp_path: Path) -> None:
+    """One project, a target for each tenant: the same models in lakes of their own, beside one that both read."""
+    shop = tmp_path / "project"
+    shutil.copytree(SHOP, shop, ignore=shutil.ignore_patterns("target", "logs", "*.ducklake*"))
+    place = TenantPlace("duckdb", tmp_path)
+    places = {
+        "SHOP_TENANTS": place.metadata, "SHOP_TENANTS_DATA": place.data_path,
+        "SHOP_COMPANY": str(tmp_path / "company.ducklake"),
+    }  # fmt: skip
+
+    def run(*arguments: str, target: str) -> str:
+        return dbt(shop, *arguments, "--target", target, **places)
+
+    run("seed", "--select", "company", target="company")
+    for tenant in ("acme", "globex"):
+        assert "ERROR=0" in run("build", target=tenant)
+    assert run("run-operation", "ducklake_tenants", target="operator").splitlines()[-2:] == [
+        "acme", "globex"
+    ]  # fmt: skip
+    # Globex goes its own way from here on, and acme does not notice.
+    model = shop / "models" / "marts" / "paid_orders.sql"
+    model.write_text(f"{model.read_text()}\nlimit 1")
+    assert "ERROR=0" in run("build", "--select", "paid_orders+", target="globex")
+    amounts = "SELECT count(*), count(DISTINCT currency) FROM main.revenue_in_currencies"
+    (acme,), (globex,) = place.asked(amounts), place.beside("globex").asked(amounts)
+    assert acme[1] == globex[1] == 4
+    assert acme[0] > globex[0]
+    folders = sorted(path.name for path in Path(place.data_path).iterdir())
+    assert folders == ["acme", "globex"]
+    docs = json.loads(_catalog(run, shop))
+    assert docs["sources"]["source.shop.company.exchange_rates"]["stats"]["row_count"]["value"] == 4
+    company = (tmp_path / "company.ducklake").read_bytes()
+    (shop / "models" / "tenants" / "theft.sql").write_text(
+        "{{ config(database='company', schema='main', materialized='table') }} select 1 as id"
+    )
+    with pytest.raises(AssertionError, match="read_only: true"):
+        run("run", "--select", "theft", target="acme")
+    assert (tmp_path / "company.ducklake").read_bytes() == company
+
+
+def _catalog(run: Callable[..., str], shop: Path) -> str:
+    run("docs", "generate", target="acme")
+    return (shop / "target" / "catalog.json").read_text()
+
+
+ATTEMPTS = {
+    "python.py": (
+        "def model(dbt, session):\n    return session.range(1)",
+        r"Cannot run a Python model: this target is `strict`",
+    ),
+    "files.sql": ("select * from {{ source('files', 'theirs') }}", r"Cannot read or add files by their path"),
+    "tenants.sql": ("{% do adapter.tenants() %} select 1 as id", r"a tenant knows of no other"),
+    "protect.sql": ("{% do adapter.protect_tenant('r', 'globex') %} select 1 as id", r"a tenant knows of no other"),
+    "dropped.sql": ("{% do adapter.drop_tenant('globex') %} select 1 as id", r"a tenant knows of no other"),
+    "query.sql": ("{% do run_query('select * from globex.main.orders') %} select 1 as id", r"is `strict`"),
+    "hook.sql": (
+        "{{ config(pre_hook=\"call ducklake_expire_snapshots('globex')\") }} select 1 as id", r"There is no lake globex"
+    ),
+    "relation.sql": (
+        "select * from {{ api.Relation.create(database='globex', schema='main', identifier='orders') }}",
+        r"name what is in no lake",
+    ),
+    "config.sql": ("{{ config(database='globex') }} select 1 as id", r"There is no lake globex|globex"),
+}  # fmt: skip
+
+
+def test_no_model_of_a_strict_tenant_gets_past_its_lake(tmp_path: Path) -> None:
+    shop = tmp_path / "project"
+    shutil.copytree(SHOP, shop, ignore=shutil.ignore_patterns("target", "logs", "*.ducklake*", "*.sql", "*.py", "*.yml",
+                                                              "*.csv"))  # fmt: skip
+    place = TenantPlace("duckdb", tmp_path)
+    profile = {
+        "type": "ducklake", "metadata": place.metadata, "data_path": place.data_path, "catalog": "acme", "strict": True,
+        "create_if_not_exists": True, "schema": "main", "spark": {"master": "local[2]", "config": QUICK},
+    }  # fmt: skip
+    (shop / "profiles.yml").write_text(json.dumps({"shop": {"target": "acme", "outputs": {"acme": profile}}}))
+    flags = {"send_anonymous_usage_stats": False}
+    (shop / "dbt_project.yml").write_text(
+        json.dumps({"name": "shop", "version": "1.0.0", "profile": "shop", "flags": flags})
+    )
+    source = {"name": "files", "tables": [{"name": "theirs", "config": {"meta": {"location": str(tmp_path)}}}]}
+    (shop / "models" / "sources.yml").write_text(json.dumps({"sources": [source]}))
+    with place.beside("globex").connect() as other:
+        made = other.transaction()
+        made.create_table("main", "orders", plain("ruby"))
+        made.commit()
+    before = place.tables()
+    for name, (text, _) in ATTEMPTS.items():
+        (shop / "models" / name).write_text(text)
+        with pytest.raises(AssertionError) as caught:
+            dbt(shop, "run", "--select", name.partition(".")[0])
+        said = str(caught.value)
+        print(f"\n{name}: {said.splitlines()[-8:]}")
+        assert re.search(ATTEMPTS[name][1], said), said
+        assert "ruby" not in said
+        (shop / "models" / name).unlink()
+    after = place.tables()
+    own = {row["catalog_id"] for row in after["ducklake_catalog"] if row["catalog_name"] == "acme"}
+    for name, rows in before.items():
+        if rows and "catalog_id" in rows[0]:
+            assert rows == [row for row in after[name] if row["catalog_id"] not in own], name

@@ -320,22 +320,22 @@ class DuckLakeAdapter(SQLAdapter):
 
     # Tenants.
 
-    @available
+    @available.parse(lambda *a, **k: {})
     def create_tenant(self, name: str) -> dict[str, Any]:
         with self._translated():
             return _plain(create_tenant(self._described(), name))
 
-    @available
+    @available.parse(lambda *a, **k: {})
     def drop_tenant(self, name: str) -> dict[str, Any]:
         with self._translated():
             return _plain(drop_tenant(self._described(), name))
 
-    @available
+    @available.parse(lambda *a, **k: None)
     def protect_tenant(self, role: str, name: str | None) -> None:
         with self._translated():
             protect_tenant(self._described(), role, name)
 
-    @available
+    @available.parse(lambda *a, **k: [])
     def tenants(self) -> list[dict[str, Any]]:
         with self._translated():
             return [_plain(tenant) for tenant in tenants(self._described())]

@@ -49,6 +49,10 @@ class Lake:
         return self.data_path + self._metadata.layout.folder
 
     @property
+    def keeps_sort_keys(self) -> bool:
+        return self._metadata.layout.has(tables.SortInfo)
+
+    @property
     def is_one_of_many(self) -> bool:
         """Whether there may be others in its metadata database."""
         return self.is_shared or self.description.metadata_schema is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from pyspark.sql import Column as Expression
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -119,7 +121,7 @@ def _checked(value: Expression, column: Column, table: Table) -> Expression:
     if name not in _CHECKED:
         return value
     if name in _MOST:
-        is_right = (value >= 0) & (value <= F.lit(_MOST[name]).cast("decimal(38,0)"))
+        is_right = (value >= 0) & (value <= F.lit(Decimal(_MOST[name])).cast("decimal(38,0)"))
     elif name == "json":
         is_right = F.try_parse_json(value).isNotNull()
     else:

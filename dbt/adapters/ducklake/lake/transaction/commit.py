@@ -114,7 +114,7 @@ class Commit:
         options = read_options(session, self.inlining_limit)
         if options.requires_message and self.message is None:
             raise ChangeRefused("commit", "this lake requires a commit message", "Set one on the transaction.")
-        numbering = number(self.effects, head, self._known(session))
+        numbering = number(self.effects, head, self._known(session), session.layout.has(tables.SortInfo))
         # From here on nobody else can commit, and what is read is the state that the new snapshot follows.
         session.add_snapshot(head, _snapshot_row(numbering))
         batch = Batch(numbering)

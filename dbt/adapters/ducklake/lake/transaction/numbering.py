@@ -47,12 +47,12 @@ class Numbering:
         self.next_file_id += 1
         return self.next_file_id - 1
 
-    def _number_table(self, effect: TableEffect) -> None:
+    def _number_table(self, effect: TableEffect, keeps_sort: bool) -> None:
         if effect.created:
             self.objects[effect.id] = self._next_object()
         if effect.partitioning_changed or (effect.created and effect.after and effect.after.partitioning):
             self.partitions[effect.id] = self._next_object()
-        if effect.after and effect.after.sort and (effect.created or effect.sort_changed):
+        if keeps_sort and effect.after and effect.after.sort and (effect.created or effect.sort_changed):
             self.sorts[effect.id] = self._next_object()
 
     def _number_files(self, effect: TableEffect, known: KnownOfTable) -> None:
@@ -78,7 +78,8 @@ def files_in(change: Compaction) -> int:
             return len(versions) + sum(file.deletes is not None for file in versions) + len(deletes)
 
 
-def number(effects: Effects, head: Head, known: Mapping[TableId, KnownOfTable]) -> Numbering:
+def number(effects: Effects, head: Head, known: Mapping[TableId, KnownOfTable], keeps_sort: bool = True) -> Numbering:
+    """`keeps_sort` where the metadata have a place for sort keys; else they are for this transaction alone."""
     lacking = any(found.lacks_inlined_table for found in known.values())
     numbering = Numbering(
         snapshot=SnapshotId(head.next_snapshot),
@@ -89,7 +90,7 @@ def number(effects: Effects, head: Head, known: Mapping[TableId, KnownOfTable]) 
     for schema in effects.created_schemas:
         numbering.objects[schema.id] = numbering._next_object()
     for effect in effects.tables.values():
-        numbering._number_table(effect)
+        numbering._number_table(effect, keeps_sort)
     for view_id, view in effects.views.items():
         if view.before is None:
             numbering.objects[view_id] = numbering._next_object()

@@ -164,8 +164,6 @@ class Transaction(Draft):
     ) -> Table:
         asked = f"create table {schema.name}.{name}"
         alter.check_columns(asked, columns)
-        if sort_by:
-            self._refuse_absent(asked, tables.SortInfo, "sort keys")
         own, next_column_id = numbered_all(alter.with_initial_defaults(columns, asked))
         uuid = new_uuid()
         path = StoredPath(folder_for(name, uuid), True)

@@ -108,6 +108,11 @@ def _create(
     if rows is None and statement.if_not_exists and _is_there(lake.snapshot(), session, statement):
         return Outcome(_CODE)
     options = lake.options().with_values(statement.options)
+    if statement.sorted_by and not lake.keeps_sort_keys:
+        session.warn(
+            f"{statement.name} is sorted by this statement alone: metadata that are shared between tenants keep no "
+            "sort keys, so what is inserted later is not sorted."
+        )
     with writing(session, lake, base) as found:
         table = _made(found.transaction, session, statement, _all_columns(statement, rows, session.warn))
         if rows is not None and spark is not None:

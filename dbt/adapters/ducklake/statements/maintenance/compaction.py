@@ -6,6 +6,7 @@ A compaction that loses to another commit is done once more and then given up: i
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ from dbt.adapters.ducklake.lake import (
     CommitConflict,
     DataFile,
     FileId,
+    InlinedRow,
     Lake,
     MergeGroup,
     Snapshot,
@@ -203,16 +205,30 @@ def _flush(session: LakeSession, lake: Lake, asked: Asked) -> Compacted:
     with one.writing() as work:
         files: list[VersionsFile] = []
         for kept in inlined:
-            with session.spark.job(f"CALL ducklake_flush_inlined_data {asked.name}") as spark:
-                table = replace(one.base.as_of(one.table, kept.since), columns=kept.columns)
-                made = flush_rows(spark, storage, table, kept.rows, settings, one.sort(table))
-            files += made
-            _kept(work, made)
+            for versions in _apart(kept.rows):
+                with session.spark.job(f"CALL ducklake_flush_inlined_data {asked.name}") as spark:
+                    table = replace(one.base.as_of(one.table, kept.since), columns=kept.columns)
+                    made = flush_rows(spark, storage, table, versions, settings, one.sort(table))
+                files += made
+                _kept(work, made)
         for file, positions in deletes.items():
             work.deletes.append(flush_deletes(storage, one.table, file, positions))
         flushed = list(work.deletes)[sum(file.deletes is not None for file in files) :]
         work.transaction.flush_inlined(one.table, [kept.name for kept in inlined], files, flushed)
     return one.done(rows, len(files) + len(flushed))
+
+
+def _apart(rows: Sequence[InlinedRow]) -> list[list[InlinedRow]]:
+    """The rows in parts that hold each row id once: of two versions of a row in one file DuckDB's change feed tells
+    what never happened, after the extension's own flush too."""
+    parts: list[list[InlinedRow]] = []
+    before: Counter[int] = Counter()
+    for row in rows:
+        if before[row.row_id] == len(parts):
+            parts.append([])
+        parts[before[row.row_id]].append(row)
+        before[row.row_id] += 1
+    return parts
 
 
 def _kept(work: Writing, files: Sequence[VersionsFile]) -> None:
