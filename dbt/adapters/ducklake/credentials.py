@@ -19,7 +19,7 @@ _PASSWORD = re.compile(r"(password\s*=\s*)('(?:\\.|[^'\\])*'|\S+)|(://[^:/@\s]*:
 # The fields of a lake, as they stand at the top of a target and in each entry of `attach`.
 _LAKE_FIELDS = (
     "metadata", "data_path", "metadata_schema", "catalog", "create_if_not_exists", "read_only", "snapshot_version",
-    "snapshot_time", "override_data_path", "data_inlining_row_limit", "encrypted",
+    "snapshot_time", "override_data_path", "data_inlining_row_limit", "encrypted", "metadata_options", "metadata_put",
 )  # fmt: skip
 
 
@@ -42,6 +42,8 @@ class DuckLakeCredentials(Credentials):
     # file with 330 of them takes 20 ms to open instead of 2: a project that is rebuilt daily has as many in a week.
     data_inlining_row_limit: int = 0
     encrypted: bool = False
+    metadata_options: dict[str, Any] = field(default_factory=dict)
+    metadata_put: str = "commit"
     attach: list[dict[str, Any]] = field(default_factory=list)
     spark: dict[str, Any] = field(default_factory=dict)
     # Whether models may go past the lakes; what they may do nevertheless.

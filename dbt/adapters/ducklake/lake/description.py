@@ -32,6 +32,9 @@ class LakeDescription:
     data_inlining_row_limit: int | None = None
     encrypted: bool = False
     busy_timeout: float = 10.0
+    # Of a metadata file in object storage: what fsspec needs to reach it, and when it is put back.
+    metadata_options: Mapping[str, object] | None = field(default=None, repr=False)
+    metadata_put: str = "commit"
     patience: Patience = field(default_factory=Patience)
 
     def __post_init__(self) -> None:
@@ -47,6 +50,8 @@ class LakeDescription:
             raise InvalidDescription(
                 f"`data_inlining_row_limit` is {self.data_inlining_row_limit}.", "It is a number of rows, 0 for none."
             )
+        if self.metadata_put not in ("commit", "end"):
+            raise InvalidDescription(f"`metadata_put` is {self.metadata_put!r}.", "It takes commit or end.")
         if self.metadata_schema == "":
             raise InvalidDescription("`metadata_schema` is empty.", "Name a schema, or leave it out.")
 
@@ -81,8 +86,15 @@ class LakeDescription:
         return self._split()[1]
 
     @property
+    def is_remote(self) -> bool:
+        """Whether the metadata file lies in object storage."""
+        return self.kind != "postgres" and "://" in self.place
+
+    @property
     def new_data_path(self) -> str | None:
         """Where a new lake keeps its files: beside a DuckDB file, unless something else is said."""
+        if self.data_path is None and self.is_remote:
+            return f"{self.place.removeprefix('file://')}.files" if self.kind == "duckdb" else None
         if self.data_path is None and self.kind == "duckdb":
             return f"{Path(self.place).expanduser().absolute()}.files"
         return self.data_path

@@ -154,6 +154,12 @@ class Lake:
             if backend.add_index(index_name(row_class, columns), f"ducklake_{TABLES[row_class]}", columns)
         ]
 
+    def take_warnings(self) -> list[str]:
+        """What is to be told of the metadata's place, once."""
+        found = list(self._metadata.backend.warnings)
+        self._metadata.backend.warnings.clear()
+        return found
+
     def close(self) -> None:
         self._metadata.backend.close()
 

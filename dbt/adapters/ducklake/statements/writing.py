@@ -127,6 +127,8 @@ def writing(session: LakeSession, lake: Lake, base: Snapshot | None = None) -> I
         raise
     try:
         found.snapshot = found.commit()
+        for text in lake.take_warnings():
+            session.warn(text)
     except CommitOutcomeUnknown:
         raise
     except LakeError:

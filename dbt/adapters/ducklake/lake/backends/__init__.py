@@ -18,7 +18,15 @@ def backend_for(description: LakeDescription) -> Backend:
         from dbt.adapters.ducklake.lake.backends.postgres import PostgresBackend
 
         return PostgresBackend(description.place, schema or "public", wait)
-    path = Path(description.place).expanduser()
+    if description.is_remote:
+        from dbt.adapters.ducklake.lake.backends.remote import RemoteBackend
+
+        options, at_end = description.metadata_options or {}, description.metadata_put == "end"
+        return RemoteBackend(description.place, lambda path: _on_file(kind, path, schema, wait), options, wait, at_end)
+    return _on_file(kind, Path(description.place).expanduser(), schema, wait)
+
+
+def _on_file(kind: str, path: Path, schema: str | None, wait: float) -> Backend:
     if kind == "duckdb":
         from dbt.adapters.ducklake.lake.backends.duckdb import DuckDbBackend
 

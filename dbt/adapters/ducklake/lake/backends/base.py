@@ -101,10 +101,14 @@ class Backend(ABC):
     """A metadata database. `name` is for messages and holds no password."""
 
     name: str
-    kind: ClassVar[str]
+    kind: str
     schema: str = "main"
     storage: Storage
-    has_sequences: ClassVar[bool] = True
+    has_sequences: bool = True
+
+    def __init__(self) -> None:
+        # What the user is told when the lake is asked the next time.
+        self.warnings: list[str] = []
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Connection]:

@@ -292,6 +292,7 @@ class DuckDbBackend(Backend):
     storage = DuckDbStorage()
 
     def __init__(self, path: Path, schema: str, wait: float) -> None:
+        super().__init__()
         self.path, self.schema, self.wait = os.path.realpath(path), schema, wait
         self.name = f"duckdb:{path}"
         self._lock = _instance.lock_of(self.path)

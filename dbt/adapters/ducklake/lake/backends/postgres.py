@@ -151,6 +151,7 @@ class PostgresBackend(Backend):
     storage = PostgresStorage()
 
     def __init__(self, conninfo: str, schema: str, wait: float) -> None:
+        super().__init__()
         # Texts from a parser of connection strings may quote the password, so none is shown or chained.
         try:
             parts = conninfo_to_dict(conninfo)

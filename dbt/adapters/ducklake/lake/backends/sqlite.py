@@ -111,6 +111,7 @@ class SqliteBackend(Backend):
     has_sequences = False
 
     def __init__(self, path: Path, wait: float) -> None:
+        super().__init__()
         self.path, self.wait = os.path.abspath(path), wait
         self.name = f"sqlite:{path}"
 
