@@ -6,7 +6,7 @@ CLASSES := $(VENV)/classes
 export PIP_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo java check test test-all test-seeds bench bench-spark bench-changes bench-maintenance format constraints clean
+.PHONY: help demo java check test test-all test-seeds bench bench-spark bench-changes bench-maintenance bench-tenants format constraints clean
 
 help:  ## What there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -53,6 +53,9 @@ bench-changes: java $(CLASSES)  ## Merge, append and delete: beside dbt-duckdb o
 
 bench-maintenance: java $(CLASSES)  ## Compaction and expiry: beside the extension, and Spark reading and writing the same bytes
 	$(BIN)/python -m tests.bench.maintenance
+
+bench-tenants: java $(CLASSES)  ## 10, 100 and 1,000 tenants in one PostgreSQL, in both layouts
+	$(BIN)/python -m tests.bench.tenants
 
 format: $(READY)  ## Format the code and mend what ruff can mend
 	$(BIN)/ruff format .

@@ -23,7 +23,9 @@ from dbt.adapters.ducklake.lake.errors import (
 from dbt.adapters.ducklake.lake.tenants import create_tenant, drop_tenant, tenants
 from tests.conftest import PlaceOf
 from tests.functional.test_transactions import ACTIONS, CONFLICTS, QUICK
+from tests.interop.reader import rows_at
 from tests.interop.test_shared_layout import FIXTURE
+from tests.judge import Judge
 from tests.places import Rows
 from tests.tenants import SHARED_KINDS, TenantPlace
 from tests.written import plain, write_deletes, write_file
@@ -429,3 +431,41 @@ def test_a_name_that_leaves_its_folder_is_not_opened(place_of: PlaceOf) -> None:
     place.execute("UPDATE ducklake_catalog SET catalog_name = '../acme'")
     with pytest.raises(UnsupportedLayout, match="no folder"):
         place.connect(catalog="../acme")
+
+
+def test_a_schema_for_each_tenant_is_written_by_turns(place_of: PlaceOf) -> None:
+    """The standard layout: METADATA_SCHEMA, by us and by the extension, made by the one and by the other."""
+    ours, theirs = place_of("postgres"), place_of("postgres")
+    with ours.connect() as lake:
+        fill(lake, [(0, 0)])
+    theirs.judged("CREATE TABLE t (a BIGINT, b BIGINT)", "INSERT INTO t VALUES (0, 0)", data_inlining_row_limit=0)
+    for number in range(1, 6):
+        for place in (ours, theirs):
+            with place.connect() as lake:
+                transaction = lake.transaction()
+                table = transaction.table("main", "t")
+                transaction.append(table, [write_file(table, [(number, 1)])])
+                transaction.commit()
+            place.judged(f"INSERT INTO t VALUES ({number}, 2)", f"DELETE FROM t WHERE a = {number} AND b = 1")
+    expected = [(0, 0), *((number, 2) for number in range(1, 6))]
+    for place in (ours, theirs):
+        assert place.asked("SELECT a, b FROM t ORDER BY ALL") == expected
+        with place.connect() as lake:
+            snapshot = lake.snapshot()
+            files = snapshot.files(snapshot.table("main", "t"))
+            assert rows_at(Judge.of_this_process(), snapshot, snapshot.table("main", "t"))
+            assert len(files.inlined_rows) + sum(file.record_count for file in files.data_files) >= 6
+        assert place.asked("SELECT count(*) FROM lake.snapshots()") == [(17 if place is ours else 18,)]
+
+
+def test_no_other_schema_is_looked_at(place_of: PlaceOf) -> None:
+    """A tenant's lake opens, and is written to, where the others' schemas are broken."""
+    place, other = place_of("postgres"), place_of("postgres")
+    for one in (place, other):
+        with one.connect() as lake:
+            fill(lake, [(0, 0)])
+    other.execute("DROP TABLE ducklake_snapshot")
+    other.execute("ALTER TABLE ducklake_metadata RENAME TO gone")
+    with place.connect() as lake:
+        commit(lake, lambda t: t.create_schema("s"))
+        assert len(lake.snapshots()) == 3
