@@ -108,7 +108,10 @@ class DuckLakeConnectionManager(SQLConnectionManager):
         for handle in self._handles.values():
             handle.session.spark.close()
         self._handles.clear()
-        self.lakes.close()
+        try:
+            self.lakes.close()
+        except OURS as error:
+            raise as_dbt(error) from error
 
     def cancel(self, connection: Connection) -> None:
         handle = connection.handle

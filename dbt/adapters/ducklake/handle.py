@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from dbt.adapters.ducklake.credentials import DuckLakeCredentials
@@ -31,9 +32,10 @@ class Lakes:
             return self._opened
 
     def close(self) -> None:
-        with self._lock:
+        with self._lock, ExitStack() as closing:
+            # All of them, whichever fails: one whose metadata lie in object storage may have to put them back.
             for lake in (self._opened or {}).values():
-                lake.close()
+                closing.callback(lake.close)
             self._opened = None
 
 

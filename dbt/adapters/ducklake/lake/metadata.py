@@ -91,15 +91,18 @@ class MetadataSession:
 
     def head(self) -> Head:
         """What a new snapshot follows. From here to the end of the transaction no other client of ours commits."""
+        if self.layout.is_shared:
+            head = self.head_of_all()
+            own = self.query("SELECT max(snapshot_id) FROM {snapshot}")[0][0]
+            return head._replace(latest=own)
         newest = "WHERE snapshot_id = (SELECT max(snapshot_id) FROM {snapshot})"
         latest = self.read(tables.Snapshot, newest)[0]
-        if not self.layout.is_shared:
-            counters = latest.schema_version, latest.next_catalog_id, latest.next_file_id
-            return Head(latest.snapshot_id, latest.snapshot_id, latest.snapshot_id + 1, *counters)
-        return self.head_of_all(latest.snapshot_id)
+        counters = latest.schema_version, latest.next_catalog_id, latest.next_file_id
+        return Head(latest.snapshot_id, latest.snapshot_id, latest.snapshot_id + 1, *counters)
 
-    def head_of_all(self, latest: int) -> Head:
-        """The head in a shared layout, whose counters go on over all tenants; `latest` is the tenant's own."""
+    def head_of_all(self) -> Head:
+        """The head of all tenants of a shared layout, whose counters go on over all of them."""
+        # Before anything is read: other clients than ours write there too.
         self._connection.lock(self._metadata.backend.qualified(LINEAGE))
         if self._connection.has_function(COUNTERS):
             # Of roles that do not see the other tenants' snapshots.
@@ -112,7 +115,7 @@ class MetadataSession:
                 "WHERE snapshot_id > (SELECT max(snapshot_id) FROM {table}) - 1000",
             )[0]
         taken = self._connection.next_value(self._metadata.backend.qualified(SNAPSHOT_IDS))
-        return Head(latest, previous, taken, *counters)
+        return Head(previous, previous, taken, *counters)
 
     def add_snapshot(self, head: Head, row: tables.Snapshot) -> None:
         """Insert a snapshot: the first row of a commit, so that a writer who was faster is met before all else."""

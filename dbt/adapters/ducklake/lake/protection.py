@@ -146,8 +146,8 @@ def isolation(metadata: Metadata) -> str:
     with metadata.reading() as session:
         role = session.run("SELECT current_user")[0][0]
         if metadata.layout.is_shared:
-            is_active = session.run_on(f"ducklake_{TABLES[tables.Table]}", "SELECT row_security_active('{table}')")
-            if is_active[0][0]:
+            table = metadata.backend.qualified(f"ducklake_{TABLES[tables.Table]}")
+            if session.run("SELECT row_security_active($1)", table)[0][0]:
                 return f"PostgreSQL: role {role} sees the rows of this tenant alone"
             return f"dbt-ducklake alone: role {role} sees the rows of all tenants"
         others = session.run(

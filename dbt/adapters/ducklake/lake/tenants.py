@@ -187,7 +187,7 @@ def bootstrap_shared(session: MetadataSession, data_path: str) -> None:
 
 def new_tenant(session: MetadataSession, name: str) -> Tenant:
     # Before its name is looked for: from here on nobody else makes one.
-    head = session.head_of_all(0)
+    head = session.head_of_all()
     if taken := next((one for one in tenants_in(session) if fold(one.name) == fold(name)), None):
         raise NameTaken("Tenant", taken.name, "these metadata")
     id, schema_id, snapshot = head.next_catalog_id, head.next_catalog_id + 1, head.next_snapshot
@@ -203,7 +203,7 @@ def new_tenant(session: MetadataSession, name: str) -> Tenant:
 
 def _end_tenant(session: MetadataSession, metadata: Metadata, name: str) -> Tenant:
     asked = f"drop tenant {name!r}"
-    head = session.head_of_all(0)
+    head = session.head_of_all()
     there = tenants_in(session)
     tenant = next((one for one in there if one.name == name), None)
     if tenant is None:

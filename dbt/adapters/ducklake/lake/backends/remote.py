@@ -61,7 +61,7 @@ class Lock:
         self._owner = uuid4().hex
         self._version: str | None = None
         self._since = ""
-        self._stop = threading.Event()
+        self._stop: threading.Event | None = None
         self._guard = threading.Lock()
 
     @property
@@ -99,8 +99,10 @@ class Lock:
     def keep(self) -> None:
         """Renew it again and again, until it is given up."""
 
+        stop = self._stop = threading.Event()
+
         def on_and_on() -> None:
-            while not self._stop.wait(_HOLDS_FOR.total_seconds() / 3):
+            while not stop.wait(_HOLDS_FOR.total_seconds() / 3):
                 # Whoever writes next renews it first, and is told.
                 with suppress(MetadataQueryFailed):
                     self.renew()
@@ -108,7 +110,8 @@ class Lock:
         threading.Thread(target=on_and_on, daemon=True, name="dbt-ducklake-lock").start()
 
     def give_up(self) -> None:
-        self._stop.set()
+        if self._stop is not None:
+            self._stop.set()
         with self._guard:
             if self._version is None:
                 return
