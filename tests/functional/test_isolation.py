@@ -127,7 +127,7 @@ ATTEMPTS: dict[str, str | None] = {
     "select * from public.ducklake_table": NOT_THERE,
     "select * from isolation_shared.ducklake_catalog": NOT_THERE,
     "select * from ducklake_catalog": NOT_THERE,
-    "table hidden.treasure": NOT_THERE,
+    "table hidden.treasure": STRICT,
     "use globex": "not in snapshot|There is no|is not",
     "use globex.hidden": "There is no lake",
     # Time.
@@ -231,6 +231,11 @@ ATTEMPTS: dict[str, str | None] = {
     "execute immediate 'select * from parquet.`{file}`'": "not supported",
     "begin select * from parquet.`{file}`; end": "not supported",
     "select 1; select * from hidden.treasure": NOT_THERE,
+    "select transform(id) -- \\\n'\nusing \"cat {file}\" as (x string) from orders -- '": "ends in a backslash",
+    "from orders -- \\\n'\ninsert overwrite directory \"{folder}\" using csv select * -- '": "ends in a backslash",
+    "create temporary function f() returns string return (select max(a) from spark_catalog.default.t)": STRICT,
+    "select g.* from orders o, spark_catalog.default.t g where o.id !< 0": STRICT,
+    "call ducklake_add_data_files('lake', 'orders', 'FILE://{file}')": STRICT,
     "select /* /* */ * from parquet.`{file}` -- */": "strict|not|error|SYNTAX",
 }
 

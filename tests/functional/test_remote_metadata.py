@@ -258,18 +258,19 @@ def failing(monkeypatch: pytest.MonkeyPatch, applied: bool, times: int = 1, down
     return lambda: left[0]
 
 
-def test_a_put_that_fails_is_no_commit(place: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_put_that_fails_leaves_what_was_before(place: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
     make(place)
     with place.connect() as lake:
         append(lake, 1)
         with monkeypatch.context() as patched:
             failing(patched, applied=False)
-            with pytest.raises(MetadataQueryFailed, match="the network is gone"):
+            # What was sent may be on its way still, so its files are kept.
+            with pytest.raises(CommitOutcomeUnknown, match="outcome is unknown"):
                 append(lake, 2)
         assert lake.snapshot().id == 2
         append(lake, 3)
     assert place.values() == [1, 3]
-    said(place, "the network fails before the put", "an error, nothing committed; the next commit works")
+    said(place, "the network fails before the put", "said to be unknown; the store has what was before, and goes on")
 
 
 def test_a_put_whose_answer_is_lost_is_a_commit(place: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -343,7 +344,7 @@ def test_what_cannot_be_put_back_at_the_end_is_kept(place: Remote, monkeypatch: 
     lake = place.connect(metadata_put="end")
     append(lake, 1)
     with monkeypatch.context() as patched:
-        failing(patched, applied=False)
+        failing(patched, applied=False, times=9)
         with pytest.raises(MetadataQueryFailed, match=r"It is in (\S+)\. If the store still has") as caught:
             lake.close()
     assert place.snapshots() == [0, 1]
@@ -377,6 +378,54 @@ def _append_to_the_end_and_die(place: Remote) -> None:
     with place.connect(metadata_put="end") as lake:
         append(lake, 7)
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_put_that_fails_at_the_end_is_tried_again(place: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(place)
+    lake = place.connect(metadata_put="end")
+    append(lake, 1)
+    with monkeypatch.context() as patched:
+        failing(patched, applied=False, times=2)
+        lake.close()
+    assert place.values() == [1]
+
+
+def test_a_lock_that_was_lost_is_not_taken_again(place: Remote) -> None:
+    make(place)
+    lake = place.connect(metadata_put="end")
+    append(lake, 1)
+    _let_it_end(place)
+    with place.connect() as other:
+        append(other, 2)
+    with pytest.raises(MetadataQueryFailed, match="taken it over"):
+        append(lake, 3)
+    with pytest.raises(MetadataQueryFailed, match="taken it over"):
+        append(lake, 4)
+    with pytest.raises(MetadataQueryFailed, match="could not be put back"):
+        lake.close()
+    assert place.values() == [2]
+
+
+def test_a_commit_that_only_its_log_has_is_none(place: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(place)
+    with place.connect() as lake:
+        copies = [*(place.folder / "cache").rglob("*.metadata")]
+        transaction = lake.transaction()
+        transaction.create_schema("s")
+        check = remote.RemoteBackend._refuse_unwritten
+
+        def with_log(self: remote.RemoteBackend) -> None:
+            Path(f"{self._copy}.wal").write_bytes(b"x")
+            check(self)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(remote.RemoteBackend, "_refuse_unwritten", with_log)
+            with pytest.raises(MetadataQueryFailed, match="is the disk full"):
+                transaction.commit()
+        assert copies
+        append(lake, 1)
+    assert place.values() == [1]
+    assert place.snapshots() == [0, 1, 2]
 
 
 def test_a_lock_is_kept_as_long_as_the_run_takes(place: Remote, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,18 @@ from typing import Any
 import duckdb
 import pytest
 
-from dbt.adapters.ducklake.lake import Column, ColumnType, CommitConflict, Lake, SortField, connect
+from dbt.adapters.ducklake.lake import (
+    Bounds,
+    Column,
+    ColumnType,
+    CommitConflict,
+    InlinedRow,
+    Lake,
+    SnapshotId,
+    SortField,
+    connect,
+    merge_groups,
+)
 from dbt.adapters.ducklake.lake.errors import (
     ChangeRefused,
     InvalidDescription,
@@ -189,9 +200,9 @@ def test_ids_go_on_over_all_tenants(lake: Lake, place: TenantPlace) -> None:
     }  # fmt: skip
 
 
-def appended(t: Any, name: str) -> tuple[Any, Any]:
+def appended(t: Any, name: str, row: tuple[int, ...] = (1,)) -> tuple[Any, Any]:
     table = t.table("main", name)
-    return table, [write_file(table, [(1,)])]
+    return table, [write_file(table, [row])]
 
 
 def plain_rows(rows: Rows) -> Rows:
@@ -317,10 +328,10 @@ def test_tenants_are_made_listed_and_dropped(place: TenantPlace) -> None:
     last = rows["ducklake_snapshot_changes"][-1]
     assert (last["catalog_id"], last["changes_made"]) == (made.id, "dropped_schema:1,dropped_table:4")
     assert not [row for row in rows["ducklake_data_file"] if row["end_snapshot"] is None]
-    # The name is free again, and its new bearer has nothing of the old one's.
-    with place.connect() as lake:
-        assert [one.id > last["snapshot_id"] for one in lake.snapshots()] == [True]
-        assert not lake.snapshot().tables("main")
+    # Its files are where those of another of its name would be.
+    for name in ("acme", "ACME"):
+        with pytest.raises(NameTaken, match="has its folder"):
+            create_tenant(no_tenant(place), name)
 
 
 @pytest.mark.parametrize(
@@ -388,7 +399,9 @@ def test_forks_keep_the_files_that_they_share(place_of: PlaceOf) -> None:
     place.execute(sql)
     with place.connect() as lake:
         file = lake.snapshot().files(lake.snapshot().table("main", "t")).data_files[0]
+        inlined = InlinedRow(0, SnapshotId(1), None, "x", (1, 1))
         for asked in (
+            lambda: lake.transaction().end_inlined(lake.snapshot().table("main", "t"), [inlined]),
             lambda: lake.maintenance.expire([1]),
             lake.maintenance.scheduled_files,
             lake.maintenance.known_files,
@@ -422,6 +435,17 @@ def test_older_layouts_are_known_by_their_columns(place_of: PlaceOf, changes: li
         place.execute(sql)
     with pytest.raises(UnsupportedLayout, match=rf"{said}\).*Do not let DuckDB migrate"):
         place.connect()
+
+
+def test_files_of_several_commits_are_merged(lake: Lake, place: TenantPlace) -> None:
+    for _ in range(4):
+        commit(lake, lambda t: t.append(*appended(t, "t", (1, 1))))
+    commit(lake, lambda t: t.create_table("main", "other", plain("x")))
+    commit(lake, lambda t: t.append(*appended(t, "t", (2, 2))))
+    snapshot = lake.snapshot()
+    table = snapshot.table("main", "t")
+    groups = merge_groups(snapshot.files(table), snapshot.layouts(table), 10**9, Bounds())
+    assert [len(group.files) for group in groups] == [6]
 
 
 def test_a_name_that_leaves_its_folder_is_not_opened(place_of: PlaceOf) -> None:

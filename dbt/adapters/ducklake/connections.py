@@ -105,13 +105,15 @@ class DuckLakeConnectionManager(SQLConnectionManager):
 
     def cleanup_all(self) -> None:
         super().cleanup_all()
-        for handle in self._handles.values():
-            handle.session.spark.close()
-        self._handles.clear()
         try:
-            self.lakes.close()
-        except OURS as error:
-            raise as_dbt(error) from error
+            for handle in self._handles.values():
+                handle.session.spark.close()
+            self._handles.clear()
+        finally:
+            try:
+                self.lakes.close()
+            except OURS as error:
+                raise as_dbt(error) from error
 
     def cancel(self, connection: Connection) -> None:
         handle = connection.handle

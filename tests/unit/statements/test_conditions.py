@@ -63,7 +63,7 @@ def test_constants(condition: str, expected: list[Predicate]) -> None:
         "s = 1", "d = '2026-1-1'", "d = '2026-02-30'", "d = timestamp '2026-01-01 00:00:00'", "d = current_date()",
         "d = date '2026-01-01' + interval 1 day", "date(ts) = '2026-01-01'", "ts = 'today'", "ms = '2026-01-01'",
         "ts > '2026-01-01 00:00:00+02:00'", "ts > '2026-01-01 25:00:00'", "ts > '2026-01-01 00:00:00 Europe/Berlin'",
-        "n = ", "n = 1 and", "-'a' = s", "n > ?", "case when n = 1 then true end",
+        "n = ", "n = 1 and", "s = '${x}'", 's = "a"', "-'a' = s", "n > ?", "case when n = 1 then true end",
     ],
 )  # fmt: skip
 def test_what_is_not_certain_says_nothing(condition: str | None) -> None:

@@ -32,11 +32,12 @@ def plain(path: str) -> str:
     """One spelling for the paths of one file: whoever asks whether a file is in use must not be misled by `//`, `/./`,
     links between folders or the scheme's name."""
     scheme, separator, rest = path.partition("://")
-    if not separator or scheme == "file":
-        is_uri = bool(separator) or path.startswith("file:")
-        local = unquote(rest if separator else path.removeprefix("file:")) if is_uri else path
+    if not separator or scheme.lower() == "file":
+        is_uri = bool(separator) or path[:5].lower() == "file:"
+        local = unquote(rest if separator else path[5:]) if is_uri else path
         folder, name = os.path.split(local)
         return os.path.join(_real(folder), name) if name else _real(folder)
+    scheme = scheme.lower()
     name = "s3" if scheme in ("s3a", "s3n") else scheme
     return f"{name}://{os.path.normpath(rest)}"
 

@@ -6,12 +6,15 @@ each tenant by the schema's privileges. Where files lie, only the storage's own 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dbt.adapters.ducklake.lake.backends.base import CommitBroken
 from dbt.adapters.ducklake.lake.description import LakeDescription
 from dbt.adapters.ducklake.lake.errors import ChangeRefused, MetadataQueryFailed, TenantNotFound
 from dbt.adapters.ducklake.lake.metadata import COUNTERS, LINEAGE, Metadata, MetadataSession
-from dbt.adapters.ducklake.lake.names import quoted
+from dbt.adapters.ducklake.lake.names import TableId, quoted
 from dbt.adapters.ducklake.lake.spec import tables
+from dbt.adapters.ducklake.lake.spec.inlined import rows_table_of
 from dbt.adapters.ducklake.lake.spec.layout import SNAPSHOT_IDS, shared
 from dbt.adapters.ducklake.lake.spec.tables import TABLES
 from dbt.adapters.ducklake.lake.tenants import Tenant, of_all, refuse_not_shared, tenants_in
@@ -20,7 +23,9 @@ from dbt.adapters.ducklake.lake.transaction.commit import in_attempts
 ROLES = "ducklake_tenant_role"
 _OWN = "ducklake_own_tenant"
 _CATALOG = "ducklake_catalog"
-_POLICY = "of_the_tenant"
+_POLICY, _NEXT, _ONCE = "of_the_tenant", "ducklake_snapshot_is_next", "ducklake_snapshot_lineage_once"
+# By how much one commit may move a counter.
+_MOST = 10_000_000
 _SNAPSHOT = f"ducklake_{TABLES[tables.Snapshot]}"
 
 
@@ -74,6 +79,9 @@ def _give_schema(session: MetadataSession, schema: str, role: str) -> None:
     if schema == "public":
         raise ChangeRefused(f"protect a tenant by role {role}", "its metadata are in the schema public",
                             "Give each tenant a `metadata_schema` of its own.")  # fmt: skip
+    if session.has_table(_CATALOG):
+        raise ChangeRefused(f"protect a tenant by role {role}", f"tenants share the metadata in schema {schema}",
+                            "Say which tenant: name.")  # fmt: skip
     schema, role = quoted(schema), quoted(role)
     session.run(f"REVOKE ALL ON SCHEMA {schema} FROM PUBLIC")
     session.run(f"GRANT USAGE, CREATE ON SCHEMA {schema} TO {role}")
@@ -89,16 +97,25 @@ def _give_rows(session: MetadataSession, metadata: Metadata, role: str, tenant: 
     session.run_on(ROLES, "INSERT INTO {table} VALUES ($1, $2)", role, tenant.id)
     named = metadata.backend.qualified
     schema = named("").rpartition(".")[0]
+    # Nothing of what it may have had: not TRUNCATE, which no policy keeps from rows, nor a table of its own making.
+    session.run(f"REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM {quoted(role)}")
+    session.run(f"REVOKE CREATE ON SCHEMA {schema} FROM PUBLIC, {quoted(role)}")
     session.run(f"GRANT USAGE ON SCHEMA {schema} TO {quoted(role)}")
     session.run(f"GRANT SELECT ON {named('ducklake_metadata')}, {named(_CATALOG)} TO {quoted(role)}")
     session.run(f"GRANT USAGE ON SEQUENCE {named(SNAPSHOT_IDS)} TO {quoted(role)}")
-    for function in (_OWN, COUNTERS):
-        session.run(f"GRANT EXECUTE ON FUNCTION {named(function)}() TO {quoted(role)}")
+    for function in (f"{named(_OWN)}()", f"{named(COUNTERS)}()", f"{named(_NEXT)}(bigint, bigint, bigint, bigint)"):
+        session.run(f"GRANT EXECUTE ON FUNCTION {function} TO {quoted(role)}")
     layout = shared(tenant.id, "")
     of_tenants = [f"ducklake_{name}" for of, name in TABLES.items() if layout.has(of) and layout.scope(of)]
     own = session.through(layout).read(tables.InlinedDataTables)
-    for name in (*of_tenants, LINEAGE, _SNAPSHOT, *(row.table_name for row in own)):
+    inlined = [
+        row.table_name for row in own if row.table_name == rows_table_of(TableId(row.table_id), row.schema_version)
+    ]
+    for name in (*of_tenants, *inlined):
         session.run(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {named(name)} TO {quoted(role)}")
+    # UPDATE for LOCK TABLE alone: no policy lets it change a row.
+    session.run(f"GRANT SELECT, INSERT, UPDATE ON {named(LINEAGE)} TO {quoted(role)}")
+    session.run(f"GRANT SELECT, INSERT, DELETE ON {named(_SNAPSHOT)} TO {quoted(role)}")
 
 
 def _make_policies(session: MetadataSession, metadata: Metadata) -> None:
@@ -116,25 +133,44 @@ def _make_policies(session: MetadataSession, metadata: Metadata) -> None:
         f"max(next_catalog_id), max(next_file_id) FROM {named(_SNAPSHOT)} "
         f"WHERE snapshot_id > (SELECT max(snapshot_id) FROM {named(_SNAPSHOT)}) - 1000 $$"
     )
-    for function in (_OWN, COUNTERS):
-        session.run(f"REVOKE ALL ON FUNCTION {named(function)}() FROM PUBLIC")
+    # An id of the sequence that is no other's, and counters that go on: from them the others' next ids are made.
+    session.run(
+        f"CREATE OR REPLACE FUNCTION {named(_NEXT)}(id bigint, version bigint, catalog bigint, file bigint) "
+        "RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog AS $$ "
+        f"SELECT id <= (SELECT last_value FROM {named(SNAPSHOT_IDS)}) AND version BETWEEN v AND v + {_MOST} "
+        f"AND catalog BETWEEN c AND c + {_MOST} AND file BETWEEN f AND f + {_MOST} "
+        f"FROM {named(COUNTERS)}() AS before(i, v, c, f) $$"
+    )
+    for function in (f"{named(_OWN)}()", f"{named(COUNTERS)}()", f"{named(_NEXT)}(bigint, bigint, bigint, bigint)"):
+        session.run(f"REVOKE ALL ON FUNCTION {function} FROM PUBLIC")
     layout = shared(0, "")
     # Once for each statement, not for each row.
     own = f"catalog_id = (SELECT {named(_OWN)}())"
     for row_class, name in TABLES.items():
         if layout.has(row_class) and layout.scope(row_class):
             _make_policy(session, named(f"ducklake_{name}"), own)
-    _make_policy(session, named(LINEAGE), own)
-    _make_policy(session, named(_CATALOG), own)
+    # Whose a snapshot is, is said once.
+    session.run(f"CREATE UNIQUE INDEX IF NOT EXISTS {_ONCE} ON {named(LINEAGE)} (snapshot_id)")
+    _make_policy(session, named(LINEAGE), own, {"SELECT": own, "INSERT": own})
+    # Of its forks too: what it needs no more, they may read.
+    forks = f"parent_catalog_{own.removeprefix('catalog_')}"
+    _make_policy(session, named(_CATALOG), own, {"SELECT": f"{own} OR {forks}"})
     seen = f"EXISTS (SELECT 1 FROM {named(LINEAGE)} AS l WHERE l.snapshot_id = {_SNAPSHOT}.snapshot_id AND l.{own})"
-    _make_policy(session, named(_SNAPSHOT), seen)
+    counters = "snapshot_id, schema_version, next_catalog_id, next_file_id"
+    is_next = f"{seen} AND {named(_NEXT)}({counters})"
+    _make_policy(session, named(_SNAPSHOT), seen, {"SELECT": seen, "INSERT": is_next, "DELETE": seen})
 
 
-def _make_policy(session: MetadataSession, table: str, seen: str) -> None:
+def _make_policy(session: MetadataSession, table: str, seen: str, of: Mapping[str, str] | None = None) -> None:
+    """Which rows of a table a role reads and writes; `of` says it of some commands, and no other is allowed then."""
     session.run(f"REVOKE ALL ON {table} FROM PUBLIC")
     session.run(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
-    session.run(f"DROP POLICY IF EXISTS {_POLICY} ON {table}")
-    session.run(f"CREATE POLICY {_POLICY} ON {table} USING ({seen}) WITH CHECK ({seen})")
+    for command in ("ALL", "SELECT", "INSERT", "DELETE"):
+        session.run(f"DROP POLICY IF EXISTS {_POLICY}_{command.lower()} ON {table}")
+    for command, condition in (of or {"ALL": seen}).items():
+        uses = "" if command == "INSERT" else f" USING ({condition})"
+        checks = f" WITH CHECK ({condition})" if command in ("ALL", "INSERT") else ""
+        session.run(f"CREATE POLICY {_POLICY}_{command.lower()} ON {table} FOR {command}{uses}{checks}")
 
 
 def isolation(metadata: Metadata) -> str:

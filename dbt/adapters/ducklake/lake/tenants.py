@@ -38,6 +38,7 @@ from dbt.adapters.ducklake.lake.transaction.commit import in_attempts
 from dbt.adapters.ducklake.lake.transaction.made import Made, changes_text
 
 _CATALOG = "ducklake_catalog"
+_FORKS = "SELECT count(*) FROM {table} WHERE parent_catalog_id = $1 AND end_snapshot IS NULL"
 _NONE = "tenants are listed and dropped where there are some"
 # The name of a tenant is the name of its folder too. Letters and digits of any script, but nothing that a path, a
 # pattern or a URL would read otherwise.
@@ -153,7 +154,7 @@ def layout_of_tenant(session: MetadataSession, where: str, name: str) -> Layout 
     if name in (".", "..") or set(name) & set("/\\\0"):
         raise UnsupportedLayout(where, f"tenant {name!r} has a name that is no folder", "Move it to another name.")
     tenant, parent = rows[0]
-    forks = session.run_on(_CATALOG, "SELECT count(*) FROM {table} WHERE parent_catalog_id = $1", tenant)[0][0]
+    forks = session.run_on(_CATALOG, _FORKS, tenant)[0][0]
     return shared(tenant, f"{name}/", shares_files=parent is not None or forks > 0)
 
 
@@ -188,8 +189,10 @@ def bootstrap_shared(session: MetadataSession, data_path: str) -> None:
 def new_tenant(session: MetadataSession, name: str) -> Tenant:
     # Before its name is looked for: from here on nobody else makes one.
     head = session.head_of_all()
-    if taken := next((one for one in tenants_in(session) if fold(one.name) == fold(name)), None):
-        raise NameTaken("Tenant", taken.name, "these metadata")
+    # Of dropped ones too: their files are where this one's would be.
+    had = {fold(row[0]): row[0] for row in session.run_on(_CATALOG, "SELECT catalog_name FROM {table}")}
+    if fold(name) in had:
+        raise NameTaken("Tenant", had[fold(name)], "these metadata, or was, and has its folder")
     id, schema_id, snapshot = head.next_catalog_id, head.next_catalog_id + 1, head.next_snapshot
     made = Tenant(id, uuid4(), name, None, snapshot)
     own = session.through(shared(id, f"{name}/"))

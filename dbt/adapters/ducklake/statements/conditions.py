@@ -127,7 +127,8 @@ def comparisons(
         parsed = sqlglot.parse_one(condition, dialect="spark") if condition else None
     except (SqlglotError, RecursionError):
         return ()
-    if parsed is None or "\\" in (condition or ""):
+    # What Spark may read otherwise: escapes, variables, and texts that a setting makes names.
+    if parsed is None or any(sign in (condition or "") for sign in ("\\", "${", '"')):
         return ()
     is_utc = setting(spark, "spark.sql.session.timeZone", "").lower() in _UTC
     columns, others = {fold(column.name): column for column in table.columns}, dict.fromkeys(map(fold, given))

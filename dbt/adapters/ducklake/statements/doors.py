@@ -70,6 +70,10 @@ def _seen(reader: Reader) -> Iterator[tuple[str, Token]]:
             yield JAVA, token
 
 
+def words_in(sql: str) -> list[str]:
+    return [token.text.upper() for token in Reader(sql).tokens if not is_string(token)]
+
+
 def refuse_setting(session: LakeSession, key: str | None, place: Place | None = None) -> None:
     if key is None or fold(key) not in _HARMLESS:
         refuse(session, SETTINGS, place)

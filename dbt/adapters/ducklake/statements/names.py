@@ -66,6 +66,8 @@ class ColumnUse:
 class QueryNames:
     tables: tuple[TableUse, ...]
     columns: tuple[ColumnUse, ...]
+    # Whether these are all.
+    is_certain: bool = True
 
 
 def names_in(sql: str) -> QueryNames:
@@ -75,7 +77,7 @@ def names_in(sql: str) -> QueryNames:
         parsed = sqlglot.parse_one(sql, dialect="spark")
     except (SqlglotError, RecursionError):
         by_start = {use.start: use for use in (*_by_tokens(reader), *_function_uses(reader))}
-        return QueryNames(tuple(by_start[start] for start in sorted(by_start)), ())
+        return QueryNames(tuple(by_start[start] for start in sorted(by_start)), (), is_certain=False)
     if parsed is None:
         raise NotUnderstood("An empty query", "Write a SELECT.")
     starts = {token.start: index for index, token in enumerate(reader.tokens)}

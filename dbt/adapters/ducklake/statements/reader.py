@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import ClassVar, NamedTuple, TypeVar
 
@@ -23,6 +24,7 @@ class _Dialect(Spark):
     Tokenizer = _Tokenizer
 
 
+_GOES_ON = re.compile(r"--[^\n]*\\\r?\n")
 _STRINGS = frozenset({TokenType.STRING, TokenType.RAW_STRING})
 _OPENING = {"(": 1, ")": -1, "[": 1, "]": -1}
 
@@ -40,6 +42,9 @@ class Name(NamedTuple):
 class Reader:
     def __init__(self, sql: str) -> None:
         self.sql = sql
+        if _GOES_ON.search(sql):
+            # What follows is still comment for Spark, and would be words here; or the other way round.
+            raise NotUnderstood("A comment that ends in a backslash", "Spark goes on with it in the next line.")
         try:
             self.tokens: Sequence[Token] = _Dialect().tokenize(sql)
         except TokenError as error:

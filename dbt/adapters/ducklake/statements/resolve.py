@@ -61,6 +61,7 @@ def bound(found: Reading, spark: Spark, sql: str, own: Mapping[int, str] = _NONE
 
     `own` are views that the caller made, by where in the text the names stand that they replace.
     """
+    refuse_in_text(found.session, sql)
     return _bound(found, spark, sql, LakeName(found.session.lake_name, found.session.schema, ""), (), own)
 
 
@@ -68,6 +69,12 @@ def _bound(
     found: Reading, spark: Spark, sql: str, home: LakeName, within: tuple[str, ...], own: Mapping[int, str] = _NONE
 ) -> str:
     names = names_in(sql)
+    if not names.is_certain and CATALOGS in found.session.closed:
+        raise NotAllowed(
+            "run a query that is not wholly understood here",
+            "this target is `strict`, and not all names in it may be seen",
+            f"Write it in plainer SQL, or let who keeps the profile allow it: strict_allows: [{CATALOGS}].",
+        )
     views = {}
     for use in names.tables:
         view = own.get(use.start) or _view_for(found, spark, sql, use, home, within)

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 from dbt.adapters.ducklake.lake.errors import InvalidDescription, MetadataQueryFailed
 
 _S3 = ("s3", "s3a", "r2")
-_REFUSED = ("PreconditionFailed", "ConditionalRequestConflict")
+# A condition on what is not there is answered with 404.
+_REFUSED = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "404")
 
 
 class Outdated(Exception):

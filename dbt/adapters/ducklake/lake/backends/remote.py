@@ -31,7 +31,7 @@ from dbt.adapters.ducklake.lake.errors import LakeHeld, MetadataQueryFailed
 
 # How long a lock holds that nobody renews; it is renewed three times as often.
 _HOLDS_FOR = timedelta(seconds=60)
-_PAUSE = 0.2
+_PAUSE, _LAST_ATTEMPTS = 0.2, 4
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,8 @@ class Lock:
     def keep(self) -> None:
         """Renew it again and again, until it is given up."""
 
+        if self._stop is not None:
+            self._stop.set()
         stop = self._stop = threading.Event()
 
         def on_and_on() -> None:
@@ -187,8 +189,11 @@ class RemoteBackend(Backend):
                         self._inside.prepare()
                     with self._inside.writing() as connection:
                         yield connection
+                    self._refuse_unwritten()
                     self._has_unsaved = True
                     if not self._at_end:
+                        # A lock that ran out in between is another's.
+                        self._lock.renew()
                         self._put_back()
                 except CommitBroken:
                     # The store may have it: the copy is no longer known to be what is there.
@@ -203,6 +208,13 @@ class RemoteBackend(Backend):
             finally:
                 if not self._at_end:
                     self._lock.give_up()
+
+    def _refuse_unwritten(self) -> None:
+        """A commit that is in a log beside the file only, as on a full disk, would not be put back with it."""
+        for end in (".wal", "-wal", "-journal"):
+            log = Path(f"{self._copy}{end}")
+            if log.exists() and log.stat().st_size:
+                raise MetadataQueryFailed(self.name, f"its copy {self._copy} could not be written; is the disk full?")
 
     def add_index(self, name: str, table: str, columns: Sequence[str]) -> bool:
         return self._inside.add_index(name, table, columns)
@@ -224,6 +236,10 @@ class RemoteBackend(Backend):
         if self._lock.is_held:
             self._lock.renew()
             return
+        if self._has_unsaved:
+            raise MetadataQueryFailed(
+                self.name, "the lock was not renewed in time, and another run may have taken it over: end this run"
+            )
         left_by = self._lock.take(self._wait)
         if self._at_end:
             self._lock.keep()
@@ -255,20 +271,14 @@ class RemoteBackend(Backend):
         except Outdated as error:
             raise Contended(f"{self.name} was put back by another run meanwhile") from error
         except MetadataQueryFailed as error:
-            try:
-                version = self._stored.version()
-            except MetadataQueryFailed:
-                raise CommitBroken(str(error)) from error
-            if version != self._version:
-                raise CommitBroken(str(error)) from error
-            raise
+            # What was sent may still be on its way there, whatever the store has now.
+            raise CommitBroken(str(error)) from error
         self._has_unsaved = False
 
     def _save(self) -> None:
         """Put back at the end what the run committed; what cannot be is kept, and it is said where."""
         try:
-            self._lock.renew()
-            self._put_back()
+            self._put_back_at_last()
         except (Contended, CommitBroken, MetadataQueryFailed) as error:
             kept = self._copy.with_suffix(".unsaved")
             shutil.copy2(self._copy, kept)
@@ -278,6 +288,18 @@ class RemoteBackend(Backend):
                 f"what this run committed could not be put back ({error}). It is in {kept}. If the store still has "
                 f"what was before, copy that file to {self._stored.url}; else run again",
             ) from error
+
+    def _put_back_at_last(self) -> None:
+        """All that a run committed depends on this, so it is tried more than once."""
+        for attempt in range(_LAST_ATTEMPTS):
+            try:
+                self._lock.renew()
+                self._put_back()
+                return
+            except (CommitBroken, MetadataQueryFailed):
+                if attempt + 1 == _LAST_ATTEMPTS or not self._lock.is_held:
+                    raise
+                time.sleep(_PAUSE * 2**attempt)
 
     def _kept(self) -> Path | None:
         """The copy as it was before a transaction."""

@@ -11,7 +11,7 @@ from dbt.adapters.ducklake.lake.maintenance.health import leftover_tables
 from dbt.adapters.ducklake.lake.metadata import MetadataSession, in_chunks, places
 from dbt.adapters.ducklake.lake.names import TableId
 from dbt.adapters.ducklake.lake.spec import tables
-from dbt.adapters.ducklake.lake.spec.inlined import deletes_table_of
+from dbt.adapters.ducklake.lake.spec.inlined import deletes_table_of, is_own_name
 from dbt.adapters.ducklake.lake.spec.tables import OF_DATA_FILE, RowClass
 from dbt.adapters.ducklake.lake.transaction.rows import scheduled_row
 
@@ -119,7 +119,8 @@ def _forget_tables(session: MetadataSession, dropped: Sequence[TableId]) -> None
     if not dropped:
         return
     some = set(dropped)
-    names = [row.table_name for row in session.read(tables.InlinedDataTables) if row.table_id in some]
+    rows = session.read(tables.InlinedDataTables)
+    names = [row.table_name for row in rows if row.table_id in some and is_own_name(row)]
     for name in [*names, *map(deletes_table_of, dropped)]:
         session.drop_table(name)
     for row_class in _OF_TABLE:

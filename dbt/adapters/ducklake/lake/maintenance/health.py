@@ -11,7 +11,7 @@ from dbt.adapters.ducklake.lake.backends.base import Row
 from dbt.adapters.ducklake.lake.metadata import MetadataSession
 from dbt.adapters.ducklake.lake.names import SnapshotId, TableId
 from dbt.adapters.ducklake.lake.spec import tables
-from dbt.adapters.ducklake.lake.spec.inlined import deletes_table_of
+from dbt.adapters.ducklake.lake.spec.inlined import deletes_table_of, is_own_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def leftover_tables(session: MetadataSession) -> Iterable[str]:
     for row in rows:
         newest[row.table_id] = max(row.schema_version, newest.get(row.table_id, row.schema_version))
     for row in rows:
-        superseded = row.schema_version < newest[row.table_id]
+        superseded = row.schema_version < newest[row.table_id] and is_own_name(row)
         if superseded and not session.run_on(row.table_name, "SELECT 1 FROM {table} LIMIT 1"):
             yield row.table_name
 

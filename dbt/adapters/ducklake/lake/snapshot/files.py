@@ -338,7 +338,7 @@ def _inlined_deletes(
     session: MetadataSession, table_id: TableId, first: SnapshotId, last: SnapshotId
 ) -> dict[FileId, list[tuple[int, SnapshotId]]]:
     name = deletes_table_of(table_id)
-    if not session.has_table(name):
+    if session.layout.is_shared or not session.has_table(name):
         return {}
     sql = (
         "SELECT file_id, row_id, begin_snapshot FROM {table} WHERE begin_snapshot BETWEEN $1 AND $2 "

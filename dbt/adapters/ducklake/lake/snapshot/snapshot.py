@@ -130,10 +130,12 @@ class Snapshot:
         """The snapshots that changed the table's layout: files from before and after one differ in what they hold."""
 
         def load_them(session: MetadataSession) -> tuple[SnapshotId, ...]:
-            rows = session.query(
-                "SELECT DISTINCT begin_snapshot FROM {schema_versions} WHERE table_id = $1 AND begin_snapshot <= $2 "
-                "ORDER BY 1", table.id, self.id,
-            )  # fmt: skip
+            of_table = "SELECT begin_snapshot FROM {{{}}} WHERE table_id = $1 AND begin_snapshot <= $2"
+            # Where a version is told of the snapshot alone, the table's columns and partition keys tell.
+            is_told = session.layout.tells_versions_of_tables
+            told_by = ("schema_versions",) if is_told else ("column", "partition_info")
+            sql = " UNION ".join(of_table.format(name) for name in told_by)
+            rows = session.query(f"{sql} ORDER BY 1", table.id, self.id)
             return tuple(SnapshotId(row[0]) for row in rows)
 
         return self._once(("layouts", table.id), load_them)

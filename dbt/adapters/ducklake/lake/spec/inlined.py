@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dbt.adapters.ducklake.lake.columns import Column
 from dbt.adapters.ducklake.lake.names import TableId, fold
+from dbt.adapters.ducklake.lake.spec import tables
 
 # Columns that lead every inlined table, before those of the lake's table.
 LEADING = ("row_id", "begin_snapshot", "end_snapshot")
@@ -12,6 +13,11 @@ _RESERVED_PREFIX = "_ducklake_internal_"
 
 def rows_table_of(table_id: TableId, schema_version: int) -> str:
     return f"ducklake_inlined_data_{table_id}_{schema_version}"
+
+
+def is_own_name(row: tables.InlinedDataTables) -> bool:
+    """Whether the name that the metadata give is one of such a table's: it may be dropped, whoever wrote that row."""
+    return row.table_name == rows_table_of(TableId(row.table_id), row.schema_version)
 
 
 def deletes_table_of(table_id: TableId) -> str:

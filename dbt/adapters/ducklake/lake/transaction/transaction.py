@@ -308,6 +308,9 @@ class Transaction(Draft):
     def end_inlined(self, table: Table, rows: Sequence[InlinedRow]) -> None:
         """Delete rows that live in the metadata database."""
         self._refuse_other_definition(f"delete from {table}", table)
+        if rows and self._metadata.layout.shares_files:
+            found = "it has inlined rows, which this tenant shares with its forks"
+            raise ChangeRefused(f"delete from {table}", found, "Let the fork's own client flush them first.")
         if rows:
             self._record(EndInlined(table, tuple(rows)))
 

@@ -40,6 +40,8 @@ from dbt.adapters.ducklake.statements.writing import Writing, sorted_by, writing
 # New files of one commit: each is a scan in the same Spark job, and a writer may come in between two commits.
 _FILES_AT_ONCE = 24
 _ATTEMPTS = 2
+# Each is a Spark job, and a file that is soon merged: of rows with more versions the feed is as after the extension's.
+_MOST_PARTS = 16
 R = TypeVar("R")
 _DEFAULT_THRESHOLD = "0.95"
 
@@ -224,9 +226,10 @@ def _apart(rows: Sequence[InlinedRow]) -> list[list[InlinedRow]]:
     parts: list[list[InlinedRow]] = []
     before: Counter[int] = Counter()
     for row in rows:
-        if before[row.row_id] == len(parts):
+        place = min(before[row.row_id], _MOST_PARTS - 1)
+        if place == len(parts):
             parts.append([])
-        parts[before[row.row_id]].append(row)
+        parts[place].append(row)
         before[row.row_id] += 1
     return parts
 

@@ -66,6 +66,8 @@ def add_data_files(session: LakeSession, arguments: Arguments) -> Outcome:
         wanted = [str(path) for path in (paths if isinstance(paths, tuple) else (paths,))]
         refuse_files_outside(session, lake, wanted, arguments.place)
         files = files_to_add(session.storage(lake), table, wanted, leniency)
+        # A pattern may have found more than its own text says.
+        refuse_files_outside(session, lake, [file.path for file in files], arguments.place)
         known = lake.maintenance.known_files()
         if twice := [file.path for file in files if plain(file.path) in known.in_use | known.scheduled]:
             # One that was merged since waits for its removal, and its rows are in another file.
