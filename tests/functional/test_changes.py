@@ -128,6 +128,18 @@ def before_the_commit(lake: Session, monkeypatch: pytest.MonkeyPatch, other: str
     monkeypatch.setattr(Change, "commit", late)
 
 
+def with_all_written(lake: Session, monkeypatch: pytest.MonkeyPatch, other: str) -> None:  # noqa: F811
+    """The same, once its files are written and only the commit is left."""
+    commit = Transaction.commit
+
+    def late(self: Transaction, *arguments: Any) -> Any:
+        monkeypatch.setattr(Transaction, "commit", commit)
+        lake.run(other)
+        return commit(self, *arguments)
+
+    monkeypatch.setattr(Transaction, "commit", late)
+
+
 def test_a_statement_that_lost_against_another_runs_again(
     lake: Session, monkeypatch: pytest.MonkeyPatch  # noqa: F811
 ) -> None:  # fmt: skip
@@ -278,14 +290,7 @@ def test_a_row_that_came_meanwhile_is_not_there_twice(
     lake: Session, monkeypatch: pytest.MonkeyPatch, sql: str  # noqa: F811
 ) -> None:  # fmt: skip
     lake.run("create table t (id int)")
-    commit = Transaction.commit
-
-    def late(self: Transaction, *arguments: Any) -> Any:
-        monkeypatch.setattr(Transaction, "commit", commit)
-        lake.run("insert into t values (1)")
-        return commit(self, *arguments)
-
-    monkeypatch.setattr(Transaction, "commit", late)
+    with_all_written(lake, monkeypatch, "insert into t values (1)")
     lake.run(sql)
     assert lake.run("select * from t") == [(1,)]
 
@@ -305,14 +310,7 @@ def test_what_came_elsewhere_in_the_table_makes_no_statement_run_again(
     lake: Session, monkeypatch: pytest.MonkeyPatch, sql: str, result: list[int]  # noqa: F811
 ) -> None:  # fmt: skip
     lake.run("create table t (id int)", *(f"insert into t values ({id_})" for id_ in (1, 2, 3, 5)))
-    commit = Transaction.commit
-
-    def late(self: Transaction, *arguments: Any) -> Any:
-        monkeypatch.setattr(Transaction, "commit", commit)
-        lake.run("insert into t replace where id > 4 select 7")
-        return commit(self, *arguments)
-
-    monkeypatch.setattr(Transaction, "commit", late)
+    with_all_written(lake, monkeypatch, "insert into t replace where id > 4 select 7")
     lake.run(sql)
     assert sorted(id_ for (id_,) in lake.run("select * from t")) == result
     assert not lake.warnings  # type: ignore[attr-defined]
@@ -322,14 +320,7 @@ def test_a_statement_that_reads_its_own_table_sees_all_that_came(
     lake: Session, monkeypatch: pytest.MonkeyPatch  # noqa: F811
 ) -> None:  # fmt: skip
     lake.run("create table t as select 1 as id, 1 as n", "create view others as select max(n) + 1 as n from t")
-    commit = Transaction.commit
-
-    def late(self: Transaction, *arguments: Any) -> Any:
-        monkeypatch.setattr(Transaction, "commit", commit)
-        lake.run("insert into t values (5, 10)")
-        return commit(self, *arguments)
-
-    monkeypatch.setattr(Transaction, "commit", late)
+    with_all_written(lake, monkeypatch, "insert into t values (5, 10)")
     lake.run("merge into t using (select 2 as id, n from others) s on t.id = s.id when not matched then insert *")
     assert lake.run("select n from t where id = 2") == [(11,)]
     assert "which runs again" in lake.warnings[-1]  # type: ignore[attr-defined]
