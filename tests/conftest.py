@@ -5,9 +5,11 @@ import itertools
 import os
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
@@ -48,9 +50,10 @@ PlaceOf = Callable[[str], Place]
 
 
 @pytest.fixture
-def place_of(tmp_path: Path, request: pytest.FixtureRequest) -> PlaceOf:
-    """Fresh places of any kind; each lake on PostgreSQL has a schema of its own."""
-    numbers = itertools.count()
+def place_of(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[PlaceOf]:
+    """Fresh places of any kind; each lake on PostgreSQL has a schema of its own, which goes with its test: DuckDB looks
+    at every table of a database that it attaches."""
+    numbers, schemas = itertools.count(), list[str]()
 
     def make(kind: str) -> Place:
         folder = tmp_path / f"lake{next(numbers)}"
@@ -60,9 +63,21 @@ def place_of(tmp_path: Path, request: pytest.FixtureRequest) -> PlaceOf:
         if own != "postgres":
             return of(own, folder)
         url = request.getfixturevalue("postgres")
-        return of(own, folder, url, f"lake_{uuid.uuid4().hex[:12]}")
+        schemas.append(f"lake_{uuid.uuid4().hex[:12]}")
+        return of(own, folder, url, schemas[-1])
 
-    return make
+    yield make
+    if schemas:
+        _drop_schemas(request.getfixturevalue("postgres"), schemas)
+
+
+def _drop_schemas(url: str, schemas: Sequence[str]) -> None:
+    with psycopg.connect(url, autocommit=True) as server:
+        for schema in schemas:
+            # One that a session still holds stays, as all of them do until the server ends.
+            with suppress(psycopg.errors.LockNotAvailable):
+                server.execute("SET lock_timeout = '2s'")
+                server.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
 
 
 @pytest.fixture
