@@ -175,6 +175,11 @@ class DuckLakeAdapter(SQLAdapter):
         by_lake: dict[str, list[tuple[str, str | None]]] = {}
         for database, schema, identifier in wanted:
             by_lake.setdefault(database or self.config.credentials.database, []).append((schema, identifier))
+        attached = {fold(name) for name, _ in self.config.credentials.descriptions()}
+        for database in [name for name in by_lake if fold(name.strip("`")) not in attached]:
+            # A source that other targets have; what reads it is not built here either.
+            logger.warning(f"Lake {database} is not attached to this target: the docs say nothing of what is in it")
+            del by_lake[database]
         with self._translated():
             rows = [
                 row
