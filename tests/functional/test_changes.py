@@ -116,28 +116,19 @@ def test_nested_values_keep_their_ids_for_duckdb(lake: Session) -> None:  # noqa
     assert lake.judged("SELECT rowid, * FROM lake.main.t") == [(0, 1, [{"x": 2}, None], {"a": [1, None]})]
 
 
-def before_the_commit(lake: Session, monkeypatch: pytest.MonkeyPatch, other: str) -> None:  # noqa: F811
-    """Let the next statement that changes rows be overtaken by another commit, between its reading and its own."""
-    commit = Change.commit
+def before_the_commit(
+    lake: Session, monkeypatch: pytest.MonkeyPatch, other: str, of: type = Change  # noqa: F811
+) -> None:  # fmt: skip
+    """Let the next statement that changes rows be overtaken by another commit: between its reading and its writing, or
+    of a Transaction when its files are written and only its own commit is left."""
+    commit = of.commit  # type: ignore[attr-defined]
 
-    def late(self: Change, *arguments: Any) -> Any:
-        monkeypatch.setattr(Change, "commit", commit)
+    def late(self: Any, *arguments: Any) -> Any:
+        monkeypatch.setattr(of, "commit", commit)
         lake.run(other)
         return commit(self, *arguments)
 
-    monkeypatch.setattr(Change, "commit", late)
-
-
-def with_all_written(lake: Session, monkeypatch: pytest.MonkeyPatch, other: str) -> None:  # noqa: F811
-    """The same, once its files are written and only the commit is left."""
-    commit = Transaction.commit
-
-    def late(self: Transaction, *arguments: Any) -> Any:
-        monkeypatch.setattr(Transaction, "commit", commit)
-        lake.run(other)
-        return commit(self, *arguments)
-
-    monkeypatch.setattr(Transaction, "commit", late)
+    monkeypatch.setattr(of, "commit", late)
 
 
 def test_a_statement_that_lost_against_another_runs_again(
@@ -290,7 +281,7 @@ def test_a_row_that_came_meanwhile_is_not_there_twice(
     lake: Session, monkeypatch: pytest.MonkeyPatch, sql: str  # noqa: F811
 ) -> None:  # fmt: skip
     lake.run("create table t (id int)")
-    with_all_written(lake, monkeypatch, "insert into t values (1)")
+    before_the_commit(lake, monkeypatch, "insert into t values (1)", Transaction)
     lake.run(sql)
     assert lake.run("select * from t") == [(1,)]
 
@@ -310,7 +301,7 @@ def test_what_came_elsewhere_in_the_table_makes_no_statement_run_again(
     lake: Session, monkeypatch: pytest.MonkeyPatch, sql: str, result: list[int]  # noqa: F811
 ) -> None:  # fmt: skip
     lake.run("create table t (id int)", *(f"insert into t values ({id_})" for id_ in (1, 2, 3, 5)))
-    with_all_written(lake, monkeypatch, "insert into t replace where id > 4 select 7")
+    before_the_commit(lake, monkeypatch, "insert into t replace where id > 4 select 7", Transaction)
     lake.run(sql)
     assert sorted(id_ for (id_,) in lake.run("select * from t")) == result
     assert not lake.warnings  # type: ignore[attr-defined]
@@ -320,7 +311,7 @@ def test_a_statement_that_reads_its_own_table_sees_all_that_came(
     lake: Session, monkeypatch: pytest.MonkeyPatch  # noqa: F811
 ) -> None:  # fmt: skip
     lake.run("create table t as select 1 as id, 1 as n", "create view others as select max(n) + 1 as n from t")
-    with_all_written(lake, monkeypatch, "insert into t values (5, 10)")
+    before_the_commit(lake, monkeypatch, "insert into t values (5, 10)", Transaction)
     lake.run("merge into t using (select 2 as id, n from others) s on t.id = s.id when not matched then insert *")
     assert lake.run("select n from t where id = 2") == [(11,)]
     assert "which runs again" in lake.warnings[-1]  # type: ignore[attr-defined]

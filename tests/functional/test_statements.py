@@ -66,6 +66,24 @@ def test_all_that_a_column_may_say(lake: Session) -> None:
     assert lake.judged("SELECT count(*) FROM t") == [(2,)]
 
 
+def test_two_tenants_of_one_file_in_one_statement(lake: Session, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"create_if_not_exists": True, "busy_timeout": 2.0}
+    place = f"duckdb:{tmp_path}/tenants.ducklake"
+    lakes = {name: connect(LakeDescription(place, catalog=name, **given)) for name in ("company", "acme")}
+    lake.session.lakes = lakes
+    lake.session.lake_name, lake.session.schema = "company", "main"
+    lake.run("create table rates as select 'EUR' as c, 2 as r")
+    lake.session.lake_name = "acme"
+    lake.run("create table o as select o.c, r from (select 'EUR' as c) o join company.main.rates x on x.c = o.c")
+    lake.run("create view v as select r from company.main.rates")
+    assert lake.run("select o.c, o.r, v.r from o cross join v") == [("EUR", 2, 2)]
+    lake.run("merge into o using company.main.rates s on o.c = s.c when matched then update set r = s.r + 1")
+    assert lake.run("select max(r) from o where exists (select 1 from company.main.rates)") == [(3,)]
+    lake.session.temporary.clear()
+    for opened in lakes.values():
+        opened.close()
+
+
 def test_a_view_is_read_as_its_tables_were(lake: Session) -> None:
     lake.run("create table t as select 1 as a", "create view v as select a * 10 as b from t")
     then = lake.run("select id from ducklake_current_snapshot('lake')")[0][0]

@@ -148,6 +148,18 @@ def test_what_is_written_is_read(lake: Lake, place: TenantPlace) -> None:
     assert place.beside("globex").asked("SELECT a, b FROM t ORDER BY a") == [(n, 7) for n in range(3)]
 
 
+def test_one_statement_may_read_two_tenants(lake: Lake, place: TenantPlace) -> None:
+    """A tenant's lake beside one that all read, in the same metadata: what is read of both is read at once."""
+    with place.beside("globex").connect(read_only=True, busy_timeout=1.0) as other:
+        with lake.reading() as own, other.reading() as theirs:
+            assert own.files(own.table("main", "t")).data_files[0].record_count == 10
+            assert theirs.files(theirs.table("main", "t")).data_files[0].record_count == 3
+            assert lake.snapshot().id == own.id
+        with other.reading():
+            assert len(lake.snapshots()) == 2
+        commit(lake, lambda t: t.create_schema("after"))
+
+
 def test_files_lie_in_the_tenants_folder(lake: Lake, place: TenantPlace) -> None:
     made = lake.transaction()
     made.create_schema("s")

@@ -254,6 +254,8 @@ class _Instance:
         self._lock = threading.Lock()
         self._duckdb: duckdb.DuckDBPyConnection | None = None
         self._files: dict[str, threading.Lock] = {}
+        # The files that a thread reads, by their paths, with its cursor.
+        self.reading = threading.local()
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
         with self._lock:
@@ -313,11 +315,18 @@ class DuckDbBackend(Backend):
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
+        # Several lakes may be in one file, as tenants are, and a statement may read more than one of them.
+        open_here: dict[str, duckdb.DuckDBPyConnection] = _instance.reading.__dict__
+        if self.path in open_here:
+            yield DuckDbConnection(open_here[self.path], self.name, self._alias, self.schema)
+            return
         with self._attached(read_only=True) as cursor:
             cursor.execute("BEGIN")
+            open_here[self.path] = cursor
             try:
                 yield DuckDbConnection(cursor, self.name, self._alias, self.schema)
             finally:
+                del open_here[self.path]
                 cursor.execute("ROLLBACK")
 
     @contextmanager
