@@ -68,10 +68,10 @@ def place_of(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[PlaceOf
 
     yield make
     if schemas:
-        _drop_schemas(request.getfixturevalue("postgres"), schemas)
+        drop_schemas(request.getfixturevalue("postgres"), schemas)
 
 
-def _drop_schemas(url: str, schemas: Sequence[str]) -> None:
+def drop_schemas(url: str, schemas: Sequence[str]) -> None:
     with psycopg.connect(url, autocommit=True) as server:
         for schema in schemas:
             # One that a session still holds stays, as all of them do until the server ends.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -18,7 +19,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-import psycopg
 import pytest
 
 from dbt.adapters.ducklake.errors import OURS
@@ -27,7 +27,7 @@ from dbt.adapters.ducklake.spark.query import fetched
 from dbt.adapters.ducklake.spark.session import DOORS, SparkHandle
 from dbt.adapters.ducklake.statements.run import run
 from dbt.adapters.ducklake.statements.session import LakeSession
-from tests.conftest import spark_settings
+from tests.conftest import drop_schemas, spark_settings
 from tests.places import Place
 
 # What only globex has: names, a value, and an option's value. No outcome of acme's may hold one.
@@ -48,14 +48,15 @@ class Tenants:
 
     def facts(self) -> dict[str, str]:
         folder = str(Path(self.other_file).parent)
-        return {"file": self.other_file, "folder": folder, "version": str(self.other_snapshot)}
+        schema = str(self.others.schema)
+        return {"file": self.other_file, "folder": folder, "version": str(self.other_snapshot), "schema": schema}
 
 
-def description(url: str, folder: Path, shared: bool, tenant: str, **more: Any) -> LakeDescription:
+def description(url: str, folder: Path, mark: str, shared: bool, tenant: str, **more: Any) -> LakeDescription:
     if shared:
-        given: dict[str, Any] = {"metadata_schema": "isolation_shared", "catalog": tenant}
+        given: dict[str, Any] = {"metadata_schema": f"isolation_{mark}", "catalog": tenant}
     else:
-        given = {"metadata_schema": f"isolation_{tenant}"}
+        given = {"metadata_schema": f"isolation_{mark}_{tenant}"}
     return LakeDescription(f"postgres:{url}", data_path=str(folder if shared else folder / tenant), **given, **more)
 
 
@@ -66,15 +67,14 @@ def tenants(
 ) -> Iterator[Tenants]:
     shared, has_role = request.param
     folder = tmp_path_factory.mktemp("isolation")
-    with psycopg.connect(postgres, autocommit=True) as server:
-        for schema in ("shared", "acme", "globex"):
-            server.execute(f"DROP SCHEMA IF EXISTS isolation_{schema} CASCADE")
+    # Other processes test on the same server.
+    mark = uuid.uuid4().hex[:8]
     if shared:
-        operator = LakeDescription(f"postgres:{postgres}", data_path=str(folder), metadata_schema="isolation_shared")
+        operator = LakeDescription(f"postgres:{postgres}", data_path=str(folder), metadata_schema=f"isolation_{mark}")
         for name in ("globex", "acme"):
             create_tenant(operator, name)
     spark = SparkHandle(spark_settings(tmp_path_factory))
-    with connect(description(postgres, folder, shared, "globex")) as lake:
+    with connect(description(postgres, folder, mark, shared, "globex")) as lake:
         theirs = LakeSession({"lake": lake}, "lake", "main", spark)
         run(theirs, "create schema hidden")
         run(theirs, "create table hidden.treasure as select 'ruby' as gem, 1 as id")
@@ -86,21 +86,23 @@ def tenants(
         file = snapshot.files(snapshot.table("hidden", "treasure")).data_files[0].path
         other_snapshot = snapshot.id
     url, role = postgres, None
-    with connect(description(postgres, folder, shared, "acme")) as lake:
+    with connect(description(postgres, folder, mark, shared, "acme")) as lake:
         run(LakeSession({"lake": lake}, "lake", "main", spark), "create table orders as select 'mine' as gem, 1 as id")
     if has_role:
         for name in ("acme", "globex"):
-            own = description(postgres, folder, False, name) if not shared else operator
-            protect_tenant(own, f"isolation_{name}_role", name if shared else None)
-        parts, role = urlsplit(postgres), "isolation_acme_role"
+            own = description(postgres, folder, mark, False, name) if not shared else operator
+            protect_tenant(own, f"isolation_{mark}_{name}_role", name if shared else None)
+        parts, role = urlsplit(postgres), f"isolation_{mark}_acme_role"
         url = urlunsplit(parts._replace(netloc=f"{role}:@{parts.netloc.rpartition('@')[2]}"))
     # Only what is done to globex from here on is an attempt's.
-    others = Place("postgres", folder, postgres, "isolation_shared" if shared else "isolation_globex")
+    others = Place("postgres", folder, postgres, f"isolation_{mark}" if shared else f"isolation_{mark}_globex")
     strict = spark_settings(tmp_path_factory, closed=frozenset(DOORS))
-    with connect(description(url, folder, shared, "acme")) as lake:
+    with connect(description(url, folder, mark, shared, "acme")) as lake:
         session = LakeSession({"lake": lake}, "lake", "main", SparkHandle(strict), closed=strict.closed)
         yield Tenants(session, others, file, other_snapshot, role)
         session.renew()
+    schemas = [f"isolation_{mark}{end}" for end in ("", "_acme", "_globex")]
+    drop_schemas(postgres, schemas)
 
 
 # What is written, and what is said: an error's words, or None where it runs and finds nothing of another's.
@@ -125,7 +127,7 @@ ATTEMPTS: dict[str, str | None] = {
     "select * from global_temp.treasure": STRICT,
     "select * from hidden.treasures": NOT_THERE,
     "select * from public.ducklake_table": NOT_THERE,
-    "select * from isolation_shared.ducklake_catalog": NOT_THERE,
+    "select * from {schema}.ducklake_catalog": NOT_THERE,
     "select * from ducklake_catalog": NOT_THERE,
     "table hidden.treasure": STRICT,
     "use globex": "not in snapshot|There is no|is not",
@@ -321,7 +323,7 @@ def test_a_role_opens_no_other_tenant(tenants: Tenants) -> None:
         assert own.isolation().startswith("dbt-ducklake alone")
         return
     assert own.isolation().startswith(f"PostgreSQL: role {tenants.own_role}")
-    other = {"catalog": "globex"} if own.is_shared else {"metadata_schema": "isolation_globex"}
+    other = {"catalog": "globex"} if own.is_shared else {"metadata_schema": str(tenants.others.schema)}
     with pytest.raises(LakeError):
         connect(_with(own, **other)).snapshot().schemas()
 
