@@ -33,9 +33,9 @@ STORES = ("s3", "file")
 KINDS = ("duckdb", "sqlite")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def s3() -> Iterator[dict[str, Any]]:
-    """A server, and what a client needs to reach it."""
+    """A server, and what a client needs to reach it: one for the process, as what it stores belongs to the process."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
