@@ -40,7 +40,7 @@ def protect_tenant(description: LakeDescription, role: str, tenant: str | None =
             metadata.backend.prepare()
 
         def work(session: MetadataSession) -> None:
-            _make_role(session, role)
+            _make_role(session, metadata, role, is_shared=tenant is not None)
             if tenant is None:
                 _give_schema(session, description.metadata_schema or "public", role)
             else:
@@ -65,14 +65,41 @@ def _chosen(session: MetadataSession, metadata: Metadata, name: str) -> Tenant:
     return tenant
 
 
-def _make_role(session: MetadataSession, role: str) -> None:
-    rows = session.run("SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = $1", role)
-    if rows and rows[0][0]:
-        raise ChangeRefused(f"protect a tenant by role {role}", "it sees everything (SUPERUSER or BYPASSRLS)",
-                            "Name another role, or a new one.")  # fmt: skip
-    if not rows:
+# A role may become whatever it is a member of, also where it does not inherit. Inlined tables of its own making are its
+# own, and so is a schema that holds one tenant's metadata.
+_ABOVE = """
+    SELECT r.rolname, r.rolsuper OR r.rolbypassrls OR r.rolname IN ('pg_read_all_data', 'pg_write_all_data',
+        'pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program') AS sees_all
+    FROM pg_roles AS r WHERE pg_has_role($1, r.oid, 'MEMBER')
+"""
+_OWNED = """
+    SELECT nspowner, '' FROM pg_namespace WHERE nspname = $2
+    UNION SELECT relowner, relname FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $2)
+"""
+_SEES_ALL = f"""
+    SELECT rolname, sees_all FROM ({_ABOVE}) AS above WHERE sees_all OR EXISTS (
+        SELECT 1 FROM ({_OWNED}) AS owned(owner, name) WHERE pg_get_userbyid(owner) = rolname
+        AND (rolname <> $1 OR $3 AND name NOT LIKE 'ducklake\\_inlined\\_%')
+    ) ORDER BY rolname <> $1
+"""
+
+
+def _unheld(session: MetadataSession, metadata: Metadata, role: str, *, is_shared: bool) -> str | None:
+    """Why neither policies nor privileges hold a role, None if they do."""
+    found = session.run(_SEES_ALL, role, metadata.backend.schema, is_shared)
+    if not found:
+        return None
+    name, sees_all = found[0]
+    whose = "it" if name == role else f"it may act as {name}, which"
+    return f"{whose} {'sees everything' if sees_all else 'owns these metadata'}"
+
+
+def _make_role(session: MetadataSession, metadata: Metadata, role: str, *, is_shared: bool) -> None:
+    if not session.run("SELECT 1 FROM pg_roles WHERE rolname = $1", role):
         # Without a password nobody can connect as it yet, unless the server's own rules let them.
         session.run(f"CREATE ROLE {quoted(role)} LOGIN")
+    elif (found := _unheld(session, metadata, role, is_shared=is_shared)) is not None:
+        raise ChangeRefused(f"protect a tenant by role {role}", found, "Name another role, or a new one.")
 
 
 def _give_schema(session: MetadataSession, schema: str, role: str) -> None:
@@ -93,6 +120,13 @@ def _give_schema(session: MetadataSession, schema: str, role: str) -> None:
 
 def _give_rows(session: MetadataSession, metadata: Metadata, role: str, tenant: Tenant) -> None:
     _make_policies(session, metadata)
+    others = session.run_on(
+        ROLES, "SELECT role_name FROM {table} JOIN pg_roles ON rolname = role_name "
+        "WHERE role_name <> $1 AND catalog_id <> $2 AND pg_has_role($1, oid, 'MEMBER')", role, tenant.id,
+    )  # fmt: skip
+    if others:
+        raise ChangeRefused(f"protect tenant {tenant.name} by role {role}", f"it may act as {others[0][0]}, which is "
+                            "another tenant's role", "Name another role, or a new one.")  # fmt: skip
     session.run_on(ROLES, "DELETE FROM {table} WHERE role_name = $1", role)
     session.run_on(ROLES, "INSERT INTO {table} VALUES ($1, $2)", role, tenant.id)
     named = metadata.backend.qualified
@@ -181,6 +215,8 @@ def isolation(metadata: Metadata) -> str:
         )
     with metadata.reading() as session:
         role = session.run("SELECT current_user")[0][0]
+        if (found := _unheld(session, metadata, role, is_shared=metadata.layout.is_shared)) is not None:
+            return f"dbt-ducklake alone: role {role} is not held, as {found}"
         if metadata.layout.is_shared:
             table = metadata.backend.qualified(f"ducklake_{TABLES[tables.Table]}")
             if session.run("SELECT row_security_active($1)", table)[0][0]:
