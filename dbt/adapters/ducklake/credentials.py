@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import combinations
 from typing import Any
 
 from dbt.adapters.contracts.connection import Credentials
@@ -64,11 +65,13 @@ class DuckLakeCredentials(Credentials):
             )
         self._check_spark()
         self._check_strict()
-        for name, description in self.descriptions():
+        lakes = self.descriptions()
+        for name, description in lakes:
             try:
                 _ = description.kind
             except LakeError as error:
                 raise DbtRuntimeError(f"Lake {name} of the profile: {error}") from error
+        _check_held_files(lakes)
 
     @property
     def type(self) -> str:
@@ -151,6 +154,18 @@ class DuckLakeCredentials(Credentials):
             raise DbtRuntimeError(f"`spark` of the profile has {unknown[0]}. It takes {', '.join(_SPARK_KEYS)}.")
         if self.spark.get("master") and self.spark.get("remote"):
             raise DbtRuntimeError("`spark` of the profile has both `master` and `remote`. Spark runs at one of them.")
+
+
+def _check_held_files(lakes: list[tuple[str, LakeDescription]]) -> None:
+    """A run that holds a file until its end would wait for itself if it wrote there as two lakes."""
+    written = [(name, one) for name, one in lakes if one.is_remote and not (one.read_only or one.is_time_travel)]
+    for (name, one), (other_name, other) in combinations(written, 2):
+        if one.place == other.place and "end" in (one.metadata_put, other.metadata_put):
+            raise DbtRuntimeError(
+                f"Lakes {name} and {other_name} of the profile are in one metadata file, {one.place}, which "
+                "`metadata_put: end` holds for one of them until the run ends. Leave `metadata_put` out, or give one "
+                "of them `read_only: true`."
+            )
 
 
 def _spark_text(value: object) -> str:
