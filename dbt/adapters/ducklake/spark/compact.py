@@ -80,8 +80,9 @@ def merge_files(
     for column in table.columns:
         refuse_types(column, table)
     parts = []
-    for place, group in enumerate(groups):
-        rows = scan_versions(spark, storage, table, replace(files, data_files=group.files), snapshot).coalesce(1)
+    scanned = scan_versions(spark, storage, table, files, snapshot, [group.files for group in groups])
+    for place, versions in enumerate(scanned):
+        rows = versions.coalesce(1)
         rows = rows.sortWithinPartitions(*sort_by) if sort_by else rows
         # Behind the union, no row would be touched by generated code any more.
         parts.append(_as_stored(rows, table, place))
@@ -172,7 +173,7 @@ def rewrite_files(
     sort_by: Sequence[Expression] = (),
 ) -> list[FileToAdd]:
     """The rows of files that are not deleted in about `count` new ones, which hold their ids."""
-    rows = scan_versions(spark, storage, table, replace(files, data_files=tuple(sources)), snapshot)
+    (rows,) = scan_versions(spark, storage, table, files, snapshot, [sources])
     kept = rows.select(*(quoted(column.name) for column in table.columns), ROW_ID)
     made = write_rows(spark, storage, kept.coalesce(max(1, count)), table, settings, sort_by, own=ROW_IDS)
     expected = sum(file.record_count - deleted_rows(file, files) for file in sources)

@@ -96,27 +96,35 @@ def scan_placed(spark: SparkSession, storage: Storage, table: Table, files: Tabl
 
 
 def scan_versions(
-    spark: SparkSession, storage: Storage, table: Table, files: TableFiles, snapshot: SnapshotId
-) -> DataFrame:
-    """The rows of data files that are not deleted with, behind the table's columns, the id of each (ROW_ID) and the
-    snapshot that it came with (ROW_SNAPSHOT). Inlined rows are not among them."""
+    spark: SparkSession,
+    storage: Storage,
+    table: Table,
+    files: TableFiles,
+    snapshot: SnapshotId,
+    groups: Sequence[Sequence[DataFile]],
+) -> list[DataFrame]:
+    """Of each of these groups of data files the rows that are not deleted with, behind the table's columns, the id of
+    each (ROW_ID) and the snapshot that it came with (ROW_SNAPSHOT)."""
     _refuse_unreadable(table)
-    parts = [
-        _read_group(spark, storage, table, files, snapshot, group, members, table.columns, HASHED)
-        for group, members in _grouped(storage, files, table.columns).items()
-    ]
-    rows = reduce(DataFrame.unionAll, parts)
-    members = files.data_files
+    members = [file for group in groups for file in group]
     firsts = pa.array([None if file.row_id_start is None else int(file.row_id_start) for file in members], pa.int64())
     begins = pa.array([int(file.begin) for file in members], pa.int64())
     uris = pa.array([file_uri(file.path) for file in members])
-    owners = keys_dataframe(spark, ["_uri", "_first", "_begin"], [uris, firsts, begins])
-    owned = rows.join(F.broadcast(owners), F.col(FILE) == F.xxhash64("_uri"))
+    # Of all groups together: in one query it is broadcast once.
+    owners = F.broadcast(keys_dataframe(spark, ["_uri", "_first", "_begin"], [uris, firsts, begins]))
     unknown = F.raise_error(F.lit(f"A data file of {table} does not say the ids of its rows")).cast("bigint")
     row_id = F.coalesce(F.col(ROW_ID), F.col("_first") + F.col(POSITION), unknown)
     came = F.coalesce(F.col(ROW_SNAPSHOT), F.col("_begin"))
-    values = (owned[quoted(column.name)] for column in table.columns)
-    return owned.select(*values, row_id.alias(ROW_ID), came.alias(ROW_SNAPSHOT))
+    scanned = []
+    for group in groups:
+        parts = [
+            _read_group(spark, storage, table, files, snapshot, alike, of_group, table.columns, HASHED)
+            for alike, of_group in _grouped(storage, replace(files, data_files=tuple(group)), table.columns).items()
+        ]
+        owned = reduce(DataFrame.unionAll, parts).join(owners, F.col(FILE) == F.xxhash64("_uri"))
+        values = (owned[quoted(column.name)] for column in table.columns)
+        scanned.append(owned.select(*values, row_id.alias(ROW_ID), came.alias(ROW_SNAPSHOT)))
+    return scanned
 
 
 def _refuse_unreadable(table: Table) -> None:
