@@ -408,19 +408,28 @@ def test_forks_keep_the_files_that_they_share(place_of: PlaceOf) -> None:
     with place.connect() as lake:
         fill(lake, [(1, 1)])
     sql = "INSERT INTO ducklake_catalog VALUES (99, uuid(), 'fork', 0, 2, NULL)"
-    place.execute(sql)
     with place.connect() as lake:
-        file = lake.snapshot().files(lake.snapshot().table("main", "t")).data_files[0]
+        # While the lake is open, as another's client does in the middle of a run.
+        place.execute(sql)
+        table = lake.snapshot().table("main", "t")
+        file = lake.snapshot().files(table).data_files[0]
         inlined = InlinedRow(0, SnapshotId(1), None, "x", (1, 1))
-        for asked in (
-            lambda: lake.transaction().end_inlined(lake.snapshot().table("main", "t"), [inlined]),
-            lambda: lake.maintenance.expire([1]),
-            lake.maintenance.scheduled_files,
-            lake.maintenance.known_files,
-            lambda: lake.transaction().merge_files(lake.snapshot().table("main", "t"), [file.id], []),
-        ):
-            with pytest.raises(ChangeRefused, match="fork"):
+
+        def end_inlined() -> None:
+            transaction = lake.transaction()
+            transaction.end_inlined(table, [inlined])
+            transaction.commit()
+
+        def merge_files() -> None:
+            transaction = lake.transaction()
+            transaction.merge_files(table, [file.id], [])
+            transaction.commit()
+
+        health = lake.maintenance
+        for asked in (end_inlined, merge_files, lambda: health.expire([1]), health.scheduled_files, health.known_files):
+            with pytest.raises(ChangeRefused, match="this tenant was forked or has forks"):
                 asked()
+        assert lake.snapshot().files(table).data_files == (file,)
     assert isinstance(place, TenantPlace)
     with pytest.raises(ChangeRefused, match="fork were forked from it"):
         drop_tenant(no_tenant(place), "acme")

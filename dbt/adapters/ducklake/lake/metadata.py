@@ -35,6 +35,7 @@ def in_chunks(values: Iterable[T]) -> list[list[T]]:
     return [every[start : start + _VALUES_AT_ONCE] for start in range(0, len(every), _VALUES_AT_ONCE)]
 
 
+TENANTS = "ducklake_catalog"
 LINEAGE = "ducklake_snapshot_lineage"
 COUNTERS = "ducklake_snapshot_counters"
 
@@ -142,6 +143,17 @@ class MetadataSession:
                 backend.name, "they are to be shared between tenants, and SQLite has no sequence for their snapshots",
                 "Use PostgreSQL or a DuckDB file, or give each tenant a file of its own.",
             )  # fmt: skip
+
+    def refuse_shared_files(self, asked: str, to_do: str) -> None:
+        """What a forked tenant needs no more its forks may, and it what they need no more. Asked anew each time: a fork
+        may have come since the lake was opened."""
+        if not self.layout.is_shared:
+            return
+        related = "parent_catalog_id = $1 OR catalog_id = $1 AND parent_catalog_id IS NOT NULL"
+        sql = f"SELECT count(*) FROM {{table}} WHERE end_snapshot IS NULL AND ({related})"
+        if self.run_on(TENANTS, sql, self.layout.tenant)[0][0]:
+            found = "this tenant was forked or has forks, and what it needs no more another may read"
+            raise ChangeRefused(asked, found, to_do)
 
     def commits_between(self, base: int, latest: int) -> int:
         """How many snapshots were made after one, up to another, expired ones too."""

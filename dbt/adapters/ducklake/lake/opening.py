@@ -24,7 +24,7 @@ from dbt.adapters.ducklake.lake.errors import (
     UnsupportedVersion,
 )
 from dbt.adapters.ducklake.lake.lake import Lake
-from dbt.adapters.ducklake.lake.metadata import Metadata, MetadataSession
+from dbt.adapters.ducklake.lake.metadata import TENANTS, Metadata, MetadataSession
 from dbt.adapters.ducklake.lake.options import options_from_rows
 from dbt.adapters.ducklake.lake.paths import as_data_path, same_data_path
 from dbt.adapters.ducklake.lake.spec import tables
@@ -82,7 +82,7 @@ def _look(backend: Backend, description: LakeDescription) -> _Found | None:
             return None
         rows = tuple(session.read(tables.Metadata))
         version = next((row.value for row in rows if row.key == "version"), SUPPORTED_VERSION)
-        is_shared = session.has_table("ducklake_catalog")
+        is_shared = session.has_table(TENANTS)
         if is_shared or version != SUPPORTED_VERSION:
             _refuse_older(session, backend)
         layout = layout_of_tenant(session, backend.name, _tenant(backend, description)) if is_shared else STANDARD

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dbt.adapters.ducklake.lake.backends.base import CommitBroken
 from dbt.adapters.ducklake.lake.description import LakeDescription
 from dbt.adapters.ducklake.lake.errors import ChangeRefused, MetadataQueryFailed, TenantNotFound
-from dbt.adapters.ducklake.lake.metadata import COUNTERS, LINEAGE, Metadata, MetadataSession
+from dbt.adapters.ducklake.lake.metadata import COUNTERS, LINEAGE, TENANTS, Metadata, MetadataSession
 from dbt.adapters.ducklake.lake.names import TableId, quoted
 from dbt.adapters.ducklake.lake.spec import tables
 from dbt.adapters.ducklake.lake.spec.inlined import rows_table_of
@@ -22,7 +22,6 @@ from dbt.adapters.ducklake.lake.transaction.commit import in_attempts
 
 ROLES = "ducklake_tenant_role"
 _OWN = "ducklake_own_tenant"
-_CATALOG = "ducklake_catalog"
 _POLICY, _NEXT, _ONCE = "of_the_tenant", "ducklake_snapshot_is_next", "ducklake_snapshot_lineage_once"
 # By how much one commit may move a counter.
 _MOST = 10_000_000
@@ -106,7 +105,7 @@ def _give_schema(session: MetadataSession, schema: str, role: str) -> None:
     if schema == "public":
         raise ChangeRefused(f"protect a tenant by role {role}", "its metadata are in the schema public",
                             "Give each tenant a `metadata_schema` of its own.")  # fmt: skip
-    if session.has_table(_CATALOG):
+    if session.has_table(TENANTS):
         raise ChangeRefused(f"protect a tenant by role {role}", f"tenants share the metadata in schema {schema}",
                             "Say which tenant: name.")  # fmt: skip
     schema, role = quoted(schema), quoted(role)
@@ -135,7 +134,7 @@ def _give_rows(session: MetadataSession, metadata: Metadata, role: str, tenant: 
     session.run(f"REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM {quoted(role)}")
     session.run(f"REVOKE CREATE ON SCHEMA {schema} FROM PUBLIC, {quoted(role)}")
     session.run(f"GRANT USAGE ON SCHEMA {schema} TO {quoted(role)}")
-    session.run(f"GRANT SELECT ON {named('ducklake_metadata')}, {named(_CATALOG)} TO {quoted(role)}")
+    session.run(f"GRANT SELECT ON {named('ducklake_metadata')}, {named(TENANTS)} TO {quoted(role)}")
     session.run(f"GRANT USAGE ON SEQUENCE {named(SNAPSHOT_IDS)} TO {quoted(role)}")
     for function in (f"{named(_OWN)}()", f"{named(COUNTERS)}()", f"{named(_NEXT)}(bigint, bigint, bigint, bigint)"):
         session.run(f"GRANT EXECUTE ON FUNCTION {function} TO {quoted(role)}")
@@ -188,7 +187,7 @@ def _make_policies(session: MetadataSession, metadata: Metadata) -> None:
     _make_policy(session, named(LINEAGE), own, {"SELECT": own, "INSERT": own})
     # Of its forks too: what it needs no more, they may read.
     forks = f"parent_catalog_{own.removeprefix('catalog_')}"
-    _make_policy(session, named(_CATALOG), own, {"SELECT": f"{own} OR {forks}"})
+    _make_policy(session, named(TENANTS), own, {"SELECT": f"{own} OR {forks}"})
     seen = f"EXISTS (SELECT 1 FROM {named(LINEAGE)} AS l WHERE l.snapshot_id = {_SNAPSHOT}.snapshot_id AND l.{own})"
     counters = "snapshot_id, schema_version, next_catalog_id, next_file_id"
     is_next = f"{seen} AND {named(_NEXT)}({counters})"

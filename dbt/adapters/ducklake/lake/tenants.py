@@ -27,7 +27,7 @@ from dbt.adapters.ducklake.lake.errors import (
     TenantNotFound,
     UnsupportedLayout,
 )
-from dbt.adapters.ducklake.lake.metadata import LINEAGE, Head, Metadata, MetadataSession
+from dbt.adapters.ducklake.lake.metadata import LINEAGE, TENANTS, Head, Metadata, MetadataSession
 from dbt.adapters.ducklake.lake.names import fold
 from dbt.adapters.ducklake.lake.paths import as_data_path
 from dbt.adapters.ducklake.lake.spec import tables
@@ -37,8 +37,6 @@ from dbt.adapters.ducklake.lake.spec.tables import RowClass
 from dbt.adapters.ducklake.lake.transaction.commit import in_attempts
 from dbt.adapters.ducklake.lake.transaction.made import Made, changes_text
 
-_CATALOG = "ducklake_catalog"
-_FORKS = "SELECT count(*) FROM {table} WHERE parent_catalog_id = $1 AND end_snapshot IS NULL"
 _NONE = "tenants are listed and dropped where there are some"
 # The name of a tenant is the name of its folder too. Letters and digits of any script, but nothing that a path, a
 # pattern or a URL would read otherwise.
@@ -130,7 +128,7 @@ def refuse_not_shared(session: MetadataSession, metadata: Metadata) -> None:
     name = metadata.backend.name
     if not session.has_table("ducklake_metadata"):
         raise LakeNotFound(name, _NONE)
-    if not session.has_table(_CATALOG) or not session.has_table(LINEAGE):
+    if not session.has_table(TENANTS) or not session.has_table(LINEAGE):
         found = "they are not shared between tenants, or by an early version of the fork"
         raise UnsupportedLayout(name, found, "With the standard layout, give each tenant a `metadata_schema`.")
 
@@ -145,23 +143,21 @@ def check_tenant_name(name: str) -> None:
 
 def layout_of_tenant(session: MetadataSession, where: str, name: str) -> Layout | None:
     """The metadata tables through the eyes of a tenant, None where there is none of that name."""
-    sql = "SELECT catalog_id, parent_catalog_id FROM {table} WHERE catalog_name = $1 AND end_snapshot IS NULL"
-    rows = session.run_on(_CATALOG, sql, name)
+    sql = "SELECT catalog_id FROM {table} WHERE catalog_name = $1 AND end_snapshot IS NULL"
+    rows = session.run_on(TENANTS, sql, name)
     if not rows:
         return None
     if len(rows) > 1:
         raise UnsupportedLayout(where, f"it has {len(rows)} tenants {name!r} at once", "End all but one of them.")
     if name in (".", "..") or set(name) & set("/\\\0"):
         raise UnsupportedLayout(where, f"tenant {name!r} has a name that is no folder", "Move it to another name.")
-    tenant, parent = rows[0]
-    forks = session.run_on(_CATALOG, _FORKS, tenant)[0][0]
-    return shared(tenant, f"{name}/", shares_files=parent is not None or forks > 0)
+    return shared(rows[0][0], f"{name}/")
 
 
 def older_layout(session: MetadataSession) -> str | None:
     """What the tables are called if an early version of the fork made them, by their columns; None for any others."""
     snapshot = session.columns_of("ducklake_snapshot")
-    if not session.has_table(_CATALOG):
+    if not session.has_table(TENANTS):
         return "with tenants that have no names (F1)" if "catalog_id" in snapshot else None
     if session.has_table(LINEAGE):
         return None
@@ -169,7 +165,7 @@ def older_layout(session: MetadataSession) -> str | None:
         return "with ids of entries (F2)"
     if "catalog_id" in snapshot:
         return "with snapshots of each tenant (F3)"
-    has_parents = "parent_catalog_id" in session.columns_of(_CATALOG)
+    has_parents = "parent_catalog_id" in session.columns_of(TENANTS)
     return "without the lineage of snapshots (F5)" if has_parents else "without forks and lineage (F4)"
 
 
@@ -190,14 +186,14 @@ def new_tenant(session: MetadataSession, name: str) -> Tenant:
     # Before its name is looked for: from here on nobody else makes one.
     head = session.head_of_all()
     # Of dropped ones too: their files are where this one's would be.
-    had = {fold(row[0]): row[0] for row in session.run_on(_CATALOG, "SELECT catalog_name FROM {table}")}
+    had = {fold(row[0]): row[0] for row in session.run_on(TENANTS, "SELECT catalog_name FROM {table}")}
     if fold(name) in had:
         raise NameTaken("Tenant", had[fold(name)], "these metadata, or was, and has its folder")
     id, schema_id, snapshot = head.next_catalog_id, head.next_catalog_id + 1, head.next_snapshot
     made = Tenant(id, uuid4(), name, None, snapshot)
     own = session.through(shared(id, f"{name}/"))
     own.add_snapshot(head, _snapshot_row(head, head.schema_version, ids=2))
-    own.insert_into(_CATALOG, CATALOG, [(id, made.uuid, name, None, snapshot, None)])
+    own.insert_into(TENANTS, CATALOG, [(id, made.uuid, name, None, snapshot, None)])
     own.insert([tables.SchemaVersions(snapshot, 0, None)])
     own.insert([tables.Schema(schema_id, uuid4(), snapshot, None, "main", f"{name}/main/", True)])
     own.insert([tables.SnapshotChanges(snapshot, changes_text([Made("created_schema", name="main")]))])
@@ -224,7 +220,7 @@ def _end_tenant(session: MetadataSession, metadata: Metadata, name: str) -> Tena
     own.insert([tables.SchemaVersions(head.next_snapshot, version, None)])
     own.insert([tables.SnapshotChanges(head.next_snapshot, changes_text(made))])
     sql = "UPDATE {table} SET end_snapshot = $1 WHERE catalog_id = $2 AND end_snapshot IS NULL"
-    session.run_on(_CATALOG, sql, head.next_snapshot, tenant.id)
+    session.run_on(TENANTS, sql, head.next_snapshot, tenant.id)
     return tenant
 
 
@@ -238,4 +234,4 @@ def tenants_in(session: MetadataSession) -> list[Tenant]:
         "SELECT catalog_id, CAST(catalog_uuid AS VARCHAR), catalog_name, parent_catalog_id, begin_snapshot "
         "FROM {table} WHERE end_snapshot IS NULL ORDER BY catalog_name"
     )
-    return [Tenant(id, UUID(uuid), *rest) for id, uuid, *rest in session.run_on(_CATALOG, sql)]
+    return [Tenant(id, UUID(uuid), *rest) for id, uuid, *rest in session.run_on(TENANTS, sql)]

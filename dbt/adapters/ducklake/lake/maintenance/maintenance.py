@@ -22,6 +22,7 @@ from dbt.adapters.ducklake.lake.spec.indexes import INDEXES, index_name
 from dbt.adapters.ducklake.lake.transaction.commit import Patience, in_attempts
 
 T = TypeVar("T")
+_LEAVE = "Drop the forks first, or leave the files."
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +53,9 @@ class Maintenance:
     def expire(self, versions: Sequence[int]) -> Expired:
         """Let snapshots expire. Those that are gone already are passed over; the newest stays."""
         self.check_writable()
-        self._refuse_shared_files("expire snapshots")
 
         def work(session: MetadataSession) -> Expired:
+            session.refuse_shared_files("expire snapshots", _LEAVE)
             there = {row[0] for row in session.query("SELECT snapshot_id FROM {snapshot}")}
             newest = max(there)
             if unknown := [version for version in versions if version > newest]:
@@ -68,8 +69,8 @@ class Maintenance:
 
     def scheduled_files(self) -> list[ScheduledFile]:
         """The files that wait for their removal, but for those whose path is in use still."""
-        self._refuse_shared_files("remove scheduled files")
         with self._metadata.reading() as session:
+            session.refuse_shared_files("remove scheduled files", _LEAVE)
             rows = session.read(tables.FilesScheduledForDeletion, "ORDER BY schedule_start, data_file_id")
             in_use = _in_use(session, self._data_path)
         found = [ScheduledFile(row.data_file_id, self._full(row), row.schedule_start) for row in rows]
@@ -104,17 +105,12 @@ class Maintenance:
         return [] if there is None else [name for name in wanted if name not in there]
 
     def known_files(self) -> KnownFiles:
-        self._refuse_shared_files("look for orphans")
         with self._metadata.reading() as session:
+            session.refuse_shared_files("look for orphans", _LEAVE)
             rows = session.read(tables.FilesScheduledForDeletion)
             folders = frozenset(f"{plain(one)}/" for one in table_folders(session, self._data_path).values())
             scheduled = frozenset(plain(self._full(row)) for row in rows)
             return KnownFiles(_in_use(session, self._data_path), scheduled, folders)
-
-    def _refuse_shared_files(self, asked: str) -> None:
-        if self._metadata.layout.shares_files:
-            found = "this tenant was forked or has forks, and what it needs no more another may read"
-            raise ChangeRefused(asked, found, "Drop the forks first, or leave the files.")
 
     def _full(self, row: tables.FilesScheduledForDeletion) -> str:
         return stored_path(row.path, row.path_is_relative).under(self._data_path)

@@ -33,8 +33,6 @@ class Layout:
     tenant: int | None = None
     # Below the data path, where new schemas of the tenant lie.
     folder: str = ""
-    # Other tenants read files of this one, or it theirs: what one of them needs no more, another may.
-    shares_files: bool = False
 
     @property
     def is_shared(self) -> bool:
@@ -120,7 +118,7 @@ OPTION_TAG = "option:"
 SNAPSHOT_IDS = "ducklake_snapshot_id_seq"
 
 
-def shared(tenant: int, folder: str, shares_files: bool = False) -> Layout:
+def shared(tenant: int, folder: str) -> Layout:
     """The `catalog_id` layout of the multi-tenant fork (F6 and F7 of the format page), through one tenant's eyes."""
     return Layout(
         name="shared",
@@ -140,5 +138,4 @@ def shared(tenant: int, folder: str, shares_files: bool = False) -> Layout:
         unscoped=frozenset({tables.Metadata, tables.Snapshot}),
         tenant=tenant,
         folder=folder,
-        shares_files=shares_files,
     )

@@ -84,6 +84,8 @@ class Compacting:
         )  # fmt: skip
 
     def _remove_sources(self, sources: Sequence[FileId]) -> None:
+        asked = f"merge files of {self._table}"
+        self._session.refuse_shared_files(asked, "Rewrite them, which leaves the old ones.")
         for ids in in_chunks(sources):
             rows = self._session.read(tables.DataFile, f"WHERE data_file_id IN ({places(1, len(ids))})", *ids)
             for row in rows:

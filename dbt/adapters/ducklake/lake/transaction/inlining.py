@@ -120,6 +120,8 @@ def _places(storage: Storage, table: Table, first: int) -> str:
 def end_rows(session: MetadataSession, numbering: Numbering, effect: TableEffect) -> None:
     """End inlined rows, and note inlined deletes of rows in files."""
     by_table: dict[str, list[InlinedRow]] = defaultdict(list)
+    if effect.inlined_ended:
+        session.refuse_shared_files(f"delete from {effect.named}", "Let the fork's own client flush its inlined rows.")
     for row in effect.inlined_ended:
         by_table[row.kept_in].append(row)
     for name, rows in by_table.items():

@@ -107,9 +107,6 @@ class RowChanges(Draft):
     def end_inlined(self, table: Table, rows: Sequence[InlinedRow]) -> None:
         """Delete rows that live in the metadata database."""
         self._refuse_other_definition(f"delete from {table}", table)
-        if rows and self._metadata.layout.shares_files:
-            found = "it has inlined rows, which this tenant shares with its forks"
-            raise ChangeRefused(f"delete from {table}", found, "Let the fork's own client flush them first.")
         if rows:
             self._record(EndInlined(table, tuple(rows)))
 
@@ -133,9 +130,6 @@ class RowChanges(Draft):
 
     def merge_files(self, table: Table, sources: Sequence[FileId], files: Sequence[VersionsFile]) -> None:
         """Let data files that have no deleted rows give way to others with the same rows."""
-        if self._metadata.layout.shares_files:
-            found = "this tenant was forked or has forks, which read the same files"
-            raise ChangeRefused(f"merge files of {table}", found, "Rewrite them, which leaves the old ones.")
         self._compact(MergeFiles(table, tuple(sources), tuple(files)))
 
     def rewrite_files(self, table: Table, beside: Mapping[FileId, FileId | None], files: Sequence[FileToAdd]) -> None:
