@@ -111,8 +111,9 @@ def sides(folder: Path) -> dict[str, Side]:
     extensions = folder / "extensions" / f"v{duckdb.__version__}" / _platform()
     extensions.mkdir(parents=True)
     shutil.copy(extension_file("ducklake"), extensions)
-    # Both sides may use as much memory.
+    # Both sides may use as much memory. Beside a path that begins with ducklake: there is none for what does not fit.
     settings = {"extension_directory": str(folder / "extensions"), "memory_limit": "8GB", "threads": 2}
+    settings["temp_directory"] = str(folder / "spilled")
     own: dict[str, Any] = {"path": f"ducklake:{folder}/theirs.ducklake", "database": "theirs"}
     own |= {"config_options": settings, "extensions": ["ducklake"]}
     theirs = Side(folder, "duckdb", own, folder / "theirs.ducklake", "read_parquet('{}')")
