@@ -11,17 +11,21 @@ from uuid import uuid4
 
 import duckdb
 import pytest
+from pyspark.sql import SparkSession
 
 from dbt.adapters.ducklake.lake import CommitConflict, Transaction
 from dbt.adapters.ducklake.lake.errors import ReadOnlyLake, TableNotFound
 from dbt.adapters.ducklake.lake.metadata import MetadataSession
+from dbt.adapters.ducklake.spark.scan import ROW_ID, ROW_SNAPSHOT, scan_versions
 from dbt.adapters.ducklake.spark.session import SparkHandle
+from dbt.adapters.ducklake.spark.storage import Storage
 from dbt.adapters.ducklake.statements.errors import NotAllowed, NotUnderstood
 from dbt.adapters.ducklake.statements.run import run
 from dbt.adapters.ducklake.statements.session import LakeSession
 from tests.conftest import PlaceOf, spark_settings
 from tests.judge import Judge
 from tests.places import Place
+from tests.written import plain, write_file
 
 DAY = 86_400
 
@@ -414,6 +418,25 @@ def test_checkpoint_does_it_all(lake: Lake) -> None:
     assert run(lake.session, "CHECKPOINT lake").code == "CHECKPOINT"
     assert lake.files() == 1
     assert len(lake.snapshots()) == 2
+
+
+def test_a_file_that_a_table_has_twice_has_rows_of_both(place_of: PlaceOf, spark: SparkSession) -> None:
+    with place_of("duckdb").connect() as opened:
+        made = opened.transaction()
+        made.create_table("main", "t", plain("a"))
+        made.commit()
+        file = write_file(opened.snapshot().table("main", "t"), [(7,), (8,)])
+        for _ in range(2):
+            transaction = opened.transaction()
+            transaction.append(transaction.table("main", "t"), [file])
+            transaction.commit()
+        snapshot = opened.snapshot()
+        table = snapshot.table("main", "t")
+        files = snapshot.files(table)
+        groups = [[one] for one in files.data_files]
+        parts = scan_versions(spark, Storage(opened.data_path, {}), table, files, snapshot.id, groups)
+        found = [sorted((row["a"], row[ROW_ID], row[ROW_SNAPSHOT]) for row in part.collect()) for part in parts]
+    assert found == [[(7, 0, 2), (8, 1, 2)], [(7, 2, 3), (8, 3, 3)]]
 
 
 def test_what_makes_no_sense_is_refused(lake: Lake, place_of: PlaceOf) -> None:

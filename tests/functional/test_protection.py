@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from dbt.adapters.ducklake.lake import LakeDescription, connect, create_tenant, protect_tenant
-from dbt.adapters.ducklake.lake.errors import ChangeRefused
+from dbt.adapters.ducklake.lake.errors import ChangeRefused, TenantNotFound
 from tests.conftest import drop_schemas
 
 
@@ -23,7 +23,8 @@ class Place:
         self.schema, self.is_shared = f"protected_{uuid.uuid4().hex[:8]}", is_shared
         self.description = LakeDescription(f"postgres:{url}", data_path=str(folder), metadata_schema=self.schema)
         self.tenant = "acme" if is_shared else None
-        self._url = url
+        self._url, self._folder = url, folder
+        self._others: list[Place] = []
         self.roles: list[str] = []
         if is_shared:
             create_tenant(self.description, "acme")
@@ -43,16 +44,22 @@ class Place:
     def protect(self, role: str, tenant: str | None = None) -> None:
         protect_tenant(self.description, role, tenant or self.tenant)
 
-    def isolation(self, role: str) -> str:
+    def beside(self) -> Place:
+        """Another tenant's metadata in a schema of their own."""
+        self._others.append(Place(self._url, self._folder / "beside", is_shared=False))
+        return self._others[-1]
+
+    def isolation(self, role: str, more: str = "") -> str:
         parts = urlsplit(self._url)
         url = urlunsplit(parts._replace(netloc=f"{role}:@{parts.netloc.rpartition('@')[2]}"))
+        url += more if "?" not in url else more.replace("?", "&")
         with connect(replace(self.description, metadata=f"postgres:{url}", catalog=self.tenant)) as lake:
             return lake.isolation()
 
     def close(self) -> None:
         for role in self.roles:
             self.run(f'REASSIGN OWNED BY "{role}" TO CURRENT_USER; DROP OWNED BY "{role}"')
-        drop_schemas(self._url, [self.schema])
+        drop_schemas(self._url, [self.schema, *(other.schema for other in self._others)])
         for role in self.roles:
             self.run(f'DROP ROLE "{role}"')
 
@@ -64,18 +71,10 @@ def place(request: pytest.FixtureRequest, postgres: str, tmp_path: Path) -> Iter
     found.close()
 
 
-@pytest.mark.parametrize("rights", ["SUPERUSER", "BYPASSRLS"])
+@pytest.mark.parametrize("rights", ["SUPERUSER", "BYPASSRLS", "REPLICATION"])
 def test_a_role_that_sees_everything(place: Place, rights: str) -> None:
     with pytest.raises(ChangeRefused, match=r"it sees everything\. Name another role, or a new one"):
         place.protect(place.role("strong", rights))
-
-
-@pytest.mark.parametrize("inherits", ["INHERIT", "NOINHERIT"])
-def test_a_member_of_the_owner(place: Place, inherits: str) -> None:
-    owner, role = place.role("owner"), place.role("member", inherits)
-    place.run(f'ALTER TABLE "{place.schema}".ducklake_table OWNER TO "{owner}"; GRANT "{owner}" TO "{role}"')
-    with pytest.raises(ChangeRefused, match=f"it may act as {owner}, which owns these metadata"):
-        place.protect(role)
 
 
 @pytest.mark.parametrize("power", ["pg_read_all_data", "pg_execute_server_program"])
@@ -86,25 +85,82 @@ def test_a_member_of_the_server_s_own_powers(place: Place, power: str) -> None:
         place.protect(role)
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        "ALTER TABLE {schema}.ducklake_table OWNER TO {group}",
+        "ALTER TABLE {schema}.ducklake_inlined_data_tables OWNER TO {group}",
+        "ALTER SCHEMA {schema} OWNER TO {group}",
+        "CREATE FUNCTION {schema}.f() RETURNS int LANGUAGE sql AS 'SELECT 1'; "
+        "ALTER FUNCTION {schema}.f() OWNER TO {group}",
+        "GRANT TRUNCATE ON ALL TABLES IN SCHEMA {schema} TO {group}",
+        "ALTER DEFAULT PRIVILEGES IN SCHEMA {schema} GRANT SELECT ON TABLES TO {group}",
+    ],
+)
+@pytest.mark.parametrize("inherits", ["INHERIT", "NOINHERIT"])
+def test_a_member_of_a_group_with_rights(place: Place, given: str, inherits: str) -> None:
+    group, role = place.role("group"), place.role("member", f"LOGIN {inherits}")
+    place.run(f'GRANT "{group}" TO "{role}"')
+    place.run(given.format(schema=f'"{place.schema}"', group=f'"{group}"'))
+    if not place.is_shared:
+        # Nobody else's are there.
+        place.protect(role)
+        assert place.isolation(role).startswith(f"PostgreSQL: role {role} ")
+        return
+    found = f"it may act as {group}, which has rights to these metadata that no policy holds"
+    with pytest.raises(ChangeRefused, match=found):
+        place.protect(role)
+
+
 def test_an_owner_of_shared_metadata(place: Place) -> None:
     role = place.role("owner")
     place.run(f'ALTER TABLE "{place.schema}".ducklake_table OWNER TO "{role}"')
     if place.is_shared:
-        with pytest.raises(ChangeRefused, match="it owns these metadata"):
+        with pytest.raises(ChangeRefused, match="it has rights to these metadata that no policy holds"):
             place.protect(role)
     else:
-        # Nobody else's are there.
         place.protect(role)
 
 
-def test_a_member_of_another_tenant_s_role(place: Place) -> None:
-    if not place.is_shared:
-        pytest.skip("a schema holds one tenant")
-    ours, theirs = place.role("acme"), place.role("globex")
-    place.protect(theirs, "globex")
-    place.run(f'GRANT "{theirs}" TO "{ours}"')
-    with pytest.raises(ChangeRefused, match=f"it may act as {theirs}, which is another tenant's role"):
+@pytest.mark.parametrize("when", ["before", "between", "after"])
+def test_a_member_of_another_tenant_s_role(place: Place, when: str) -> None:
+    ours, theirs = place.role("acme", "LOGIN NOINHERIT"), place.role("globex")
+    other = place if place.is_shared else place.beside()
+
+    def become() -> None:
+        place.run(f'GRANT "{theirs}" TO "{ours}"')
+
+    if when == "before":
+        become()
         place.protect(ours)
+        if place.is_shared:
+            with pytest.raises(ChangeRefused, match=f"{ours}, which is another tenant's role, may act as it"):
+                other.protect(theirs, "globex")
+            return
+    other.protect(theirs, "globex" if place.is_shared else None)
+    found = f"it may act as {theirs}, which "
+    if when == "between":
+        become()
+        with pytest.raises(ChangeRefused, match=found):
+            place.protect(ours)
+        return
+    if when == "after":
+        place.protect(ours)
+        assert place.isolation(ours).startswith(f"PostgreSQL: role {ours} ")
+        become()
+    assert place.isolation(ours).startswith(f"dbt-ducklake alone: role {ours} is not held, as {found}")
+
+
+def test_a_role_that_is_laid_down_holds_nothing(place: Place) -> None:
+    login, role = place.role("login", "LOGIN"), place.role("acme")
+    place.run(f'GRANT "{role}" TO "{login}"; GRANT pg_read_all_data TO "{login}"')
+    place.protect(role)
+    if place.is_shared:
+        # Policies go by who connected.
+        with pytest.raises(TenantNotFound):
+            place.isolation(login, f"?options=-crole%3D{role}")
+        return
+    assert place.isolation(login, f"?options=-crole%3D{role}").startswith(f"dbt-ducklake alone: role {login} is not")
 
 
 def test_a_harmless_group_is_no_reason(place: Place) -> None:

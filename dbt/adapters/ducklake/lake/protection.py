@@ -64,33 +64,55 @@ def _chosen(session: MetadataSession, metadata: Metadata, name: str) -> Tenant:
     return tenant
 
 
-# A role may become whatever it is a member of, also where it does not inherit. Inlined tables of its own making are its
-# own, and so is a schema that holds one tenant's metadata.
+# What a role may become: whatever it is a member of, also where it does not inherit; itself first.
 _ABOVE = """
-    SELECT r.rolname, r.rolsuper OR r.rolbypassrls OR r.rolname IN ('pg_read_all_data', 'pg_write_all_data',
-        'pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program') AS sees_all
-    FROM pg_roles AS r WHERE pg_has_role($1, r.oid, 'MEMBER')
+    SELECT oid, rolname, rolsuper OR rolbypassrls OR rolreplication
+        OR rolcreaterole AND current_setting('server_version_num')::int < 160000
+        OR rolname IN ('pg_read_all_data', 'pg_write_all_data', 'pg_read_server_files', 'pg_write_server_files',
+            'pg_execute_server_program') AS sees_all
+    FROM pg_roles WHERE pg_has_role($1, oid, 'MEMBER') ORDER BY rolname <> $1, rolname
 """
-_OWNED = """
-    SELECT nspowner, '' FROM pg_namespace WHERE nspname = $2
-    UNION SELECT relowner, relname FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $2)
+# Who has what in a schema: as an owner or by default, and by grants. A policy holds only what its own role was granted.
+_HOLDERS = """
+    SELECT holder, is_held FROM (SELECT oid FROM pg_namespace WHERE nspname = $1) AS place, LATERAL (
+        SELECT nspowner, false FROM pg_namespace WHERE oid = place.oid
+        UNION ALL SELECT relowner, false FROM pg_class WHERE relnamespace = place.oid
+        UNION ALL SELECT proowner, false FROM pg_proc WHERE pronamespace = place.oid
+        UNION ALL SELECT a.grantee, false FROM pg_default_acl, aclexplode(defaclacl) AS a
+            WHERE defaclnamespace IN (place.oid, 0)
+        UNION ALL SELECT a.grantee, true FROM pg_class, aclexplode(relacl) AS a WHERE relnamespace = place.oid
+        UNION ALL SELECT a.grantee, true FROM pg_proc, aclexplode(proacl) AS a WHERE pronamespace = place.oid
+    ) AS found(holder, is_held)
 """
-_SEES_ALL = f"""
-    SELECT rolname, sees_all FROM ({_ABOVE}) AS above WHERE sees_all OR EXISTS (
-        SELECT 1 FROM ({_OWNED}) AS owned(owner, name) WHERE pg_get_userbyid(owner) = rolname
-        AND (rolname <> $1 OR $3 AND name NOT LIKE 'ducklake\\_inlined\\_%')
-    ) ORDER BY rolname <> $1
+# Metadata of other lakes that a role may read as what it may become.
+_READERS = f"""
+    SELECT above.rolname, n.nspname FROM ({_ABOVE}) AS above, pg_class AS c JOIN pg_namespace AS n
+        ON n.oid = c.relnamespace
+    WHERE c.relname = 'ducklake_metadata' AND n.nspname <> $2 AND has_schema_privilege(above.oid, n.oid, 'USAGE')
+        AND has_table_privilege(above.oid, c.oid, 'SELECT')
 """
 
 
 def _unheld(session: MetadataSession, metadata: Metadata, role: str, *, is_shared: bool) -> str | None:
     """Why neither policies nor privileges hold a role, None if they do."""
-    found = session.run(_SEES_ALL, role, metadata.backend.schema, is_shared)
-    if not found:
+    above = session.run(_ABOVE, role)
+    for _, name, sees_all in above:
+        if sees_all:
+            return f"{_as(name, role)} sees everything"
+    if is_shared:
+        holders = set(session.run(_HOLDERS, metadata.backend.schema))
+        for id, name, _ in above:
+            if (id, False) in holders or (name != role and (id, True) in holders):
+                return f"{_as(name, role)} has rights to these metadata that no policy holds"
         return None
-    name, sees_all = found[0]
-    whose = "it" if name == role else f"it may act as {name}, which"
-    return f"{whose} {'sees everything' if sees_all else 'owns these metadata'}"
+    for name, schema in session.run(_READERS, role, metadata.backend.schema):
+        if name != role:
+            return f"{_as(name, role)} may read the metadata in schema {schema}"
+    return None
+
+
+def _as(name: str, role: str) -> str:
+    return "it" if name == role else f"it may act as {name}, which"
 
 
 def _make_role(session: MetadataSession, metadata: Metadata, role: str, *, is_shared: bool) -> None:
@@ -121,17 +143,17 @@ def _give_rows(session: MetadataSession, metadata: Metadata, role: str, tenant: 
     _make_policies(session, metadata)
     others = session.run_on(
         ROLES, "SELECT role_name FROM {table} JOIN pg_roles ON rolname = role_name "
-        "WHERE role_name <> $1 AND catalog_id <> $2 AND pg_has_role($1, oid, 'MEMBER')", role, tenant.id,
+        "WHERE role_name <> $1 AND catalog_id <> $2 AND pg_has_role(oid, $1, 'MEMBER')", role, tenant.id,
     )  # fmt: skip
     if others:
-        raise ChangeRefused(f"protect tenant {tenant.name} by role {role}", f"it may act as {others[0][0]}, which is "
-                            "another tenant's role", "Name another role, or a new one.")  # fmt: skip
+        raise ChangeRefused(f"protect tenant {tenant.name} by role {role}", f"{others[0][0]}, which is another "
+                            "tenant's role, may act as it", "Name another role, or a new one.")  # fmt: skip
     session.run_on(ROLES, "DELETE FROM {table} WHERE role_name = $1", role)
     session.run_on(ROLES, "INSERT INTO {table} VALUES ($1, $2)", role, tenant.id)
     named = metadata.backend.qualified
     schema = named("").rpartition(".")[0]
     # Nothing of what it may have had: not TRUNCATE, which no policy keeps from rows, nor a table of its own making.
-    session.run(f"REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM {quoted(role)}")
+    session.run(f"REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM PUBLIC, {quoted(role)}")
     session.run(f"REVOKE CREATE ON SCHEMA {schema} FROM PUBLIC, {quoted(role)}")
     session.run(f"GRANT USAGE ON SCHEMA {schema} TO {quoted(role)}")
     session.run(f"GRANT SELECT ON {named('ducklake_metadata')}, {named(TENANTS)} TO {quoted(role)}")
@@ -213,7 +235,8 @@ def isolation(metadata: Metadata) -> str:
             "dbt-ducklake alone: whoever opens the file sees all tenants" if metadata.layout.is_shared else "its file"
         )
     with metadata.reading() as session:
-        role = session.run("SELECT current_user")[0][0]
+        # Not as which role it acts at the moment: it can lay that down.
+        role = session.run("SELECT session_user")[0][0]
         if (found := _unheld(session, metadata, role, is_shared=metadata.layout.is_shared)) is not None:
             return f"dbt-ducklake alone: role {role} is not held, as {found}"
         if metadata.layout.is_shared:
@@ -221,12 +244,7 @@ def isolation(metadata: Metadata) -> str:
             if session.run("SELECT row_security_active($1)", table)[0][0]:
                 return f"PostgreSQL: role {role} sees the rows of this tenant alone"
             return f"dbt-ducklake alone: role {role} sees the rows of all tenants"
-        others = session.run(
-            "SELECT count(*) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace "
-            "WHERE c.relname = 'ducklake_metadata' AND n.nspname <> $1 AND has_schema_privilege(n.oid, 'USAGE') "
-            "AND has_table_privilege(c.oid, 'SELECT')",
-            metadata.backend.schema,
-        )[0][0]
+        others = {schema for _, schema in session.run(_READERS, role, metadata.backend.schema)}
     if others:
-        return f"dbt-ducklake alone: role {role} may read the metadata of {others} other lakes in this database"
+        return f"dbt-ducklake alone: role {role} may read the metadata of {len(others)} other lakes in this database"
     return f"PostgreSQL: role {role} may read the metadata of no other lake in this database"

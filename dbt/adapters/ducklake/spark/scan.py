@@ -107,11 +107,8 @@ def scan_versions(
     each (ROW_ID) and the snapshot that it came with (ROW_SNAPSHOT)."""
     _refuse_unreadable(table)
     members = [file for group in groups for file in group]
-    firsts = pa.array([None if file.row_id_start is None else int(file.row_id_start) for file in members], pa.int64())
-    begins = pa.array([int(file.begin) for file in members], pa.int64())
-    uris = pa.array([file_uri(file.path) for file in members])
-    # Of all groups together: in one query it is broadcast once.
-    owners = F.broadcast(keys_dataframe(spark, ["_uri", "_first", "_begin"], [uris, firsts, begins]))
+    # Of all groups together, what is known of the files is broadcast once; not where one of them stands in two.
+    together = _owners(spark, members) if len({file.path for file in members}) == len(members) else None
     unknown = F.raise_error(F.lit(f"A data file of {table} does not say the ids of its rows")).cast("bigint")
     row_id = F.coalesce(F.col(ROW_ID), F.col("_first") + F.col(POSITION), unknown)
     came = F.coalesce(F.col(ROW_SNAPSHOT), F.col("_begin"))
@@ -121,10 +118,18 @@ def scan_versions(
             _read_group(spark, storage, table, files, snapshot, alike, of_group, table.columns, HASHED)
             for alike, of_group in _grouped(storage, replace(files, data_files=tuple(group)), table.columns).items()
         ]
+        owners = _owners(spark, group) if together is None else together
         owned = reduce(DataFrame.unionAll, parts).join(owners, F.col(FILE) == F.xxhash64("_uri"))
         values = (owned[quoted(column.name)] for column in table.columns)
         scanned.append(owned.select(*values, row_id.alias(ROW_ID), came.alias(ROW_SNAPSHOT)))
     return scanned
+
+
+def _owners(spark: SparkSession, members: Sequence[DataFile]) -> DataFrame:
+    firsts = pa.array([None if file.row_id_start is None else int(file.row_id_start) for file in members], pa.int64())
+    begins = pa.array([int(file.begin) for file in members], pa.int64())
+    uris = pa.array([file_uri(file.path) for file in members])
+    return F.broadcast(keys_dataframe(spark, ["_uri", "_first", "_begin"], [uris, firsts, begins]))
 
 
 def _refuse_unreadable(table: Table) -> None:

@@ -55,9 +55,10 @@ class Maintenance:
         self.check_writable()
 
         def work(session: MetadataSession) -> Expired:
+            # First of all, as it holds off others' commits: a fork between the question and the answer would lose rows.
+            newest = session.head().latest
             session.refuse_shared_files("expire snapshots", _LEAVE)
             there = {row[0] for row in session.query("SELECT snapshot_id FROM {snapshot}")}
-            newest = max(there)
             if unknown := [version for version in versions if version > newest]:
                 raise SnapshotNotFound(max(unknown), min(there), newest)
             if newest in versions:
