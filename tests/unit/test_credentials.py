@@ -58,8 +58,14 @@ def test_a_wrong_profile_is_told_what_to_do(given: dict[str, Any], said: str) ->
         profile(given)
 
 
-@pytest.mark.parametrize("more", [{"read_only": True}, {"snapshot_version": 3}, {"metadata": "duckdb:s3://bucket/b"}])
-def test_a_file_that_is_held_to_the_end_may_be_read_as_another_lake(more: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"read_only": True}, {"snapshot_version": 3}, {"metadata": "duckdb:s3://bucket/b"},
+        {"metadata_options": {"endpoint_url": "http://elsewhere"}},
+    ],
+)  # fmt: skip
+def test_a_file_that_is_held_to_the_end_is_no_matter_to_other_lakes(more: dict[str, Any]) -> None:
     found = profile({**HELD, "attach": [{"name": "two", "metadata": HELD["metadata"], **more}]}).descriptions()
     assert [name for name, _ in found] == ["lake", "two"]
 

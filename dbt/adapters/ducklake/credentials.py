@@ -160,7 +160,7 @@ def _check_held_files(lakes: list[tuple[str, LakeDescription]]) -> None:
     """A run that holds a file until its end would wait for itself if it wrote there as two lakes."""
     written = [(name, one) for name, one in lakes if one.is_remote and not (one.read_only or one.is_time_travel)]
     for (name, one), (other_name, other) in combinations(written, 2):
-        is_same = (one.place, one.metadata_options) == (other.place, other.metadata_options)
+        is_same = one.place == other.place and (one.metadata_options or {}) == (other.metadata_options or {})
         if is_same and "end" in (one.metadata_put, other.metadata_put):
             raise DbtRuntimeError(
                 f"Lakes {name} and {other_name} of the profile are in one metadata file, {one.place}, which "
