@@ -41,7 +41,6 @@ NOT_APPLICABLE = {
     "BasePersistDocsQuotedColumnCaseSensitive": "a lake compares names without case, quoted or not",
     "BasePersistDocsQuotedDescriptionNotAppliedOnMismatch": "a lake compares names without case, quoted or not",
     "BaseSimpleCopyUppercase": "tests a PostgreSQL profile with names in upper case",
-    "BaseSameAliasDifferentDatabases": "needs a second lake in the profile, which comes with tenants",
     "BaseTestPrePost": "an abstract part of the suites for hooks",
     "BaseIncrementalGrants": "a lake has no users; `grants` is refused with that reason",
     "BaseSnapshotGrants": "a lake has no users; `grants` is refused with that reason",

@@ -11,6 +11,7 @@ from dbt.tests.adapter.aliases import fixtures as aliases
 from dbt.tests.adapter.aliases.test_aliases import (
     BaseAliasErrors,
     BaseAliases,
+    BaseSameAliasDifferentDatabases,
     BaseSameAliasDifferentSchemas,
 )
 from dbt.tests.adapter.caching.test_caching import (
@@ -52,6 +53,19 @@ class TestAliasErrors(StringLiteral, BaseAliasErrors):
 
 class TestSameAliasDifferentSchemas(StringLiteral, BaseSameAliasDifferentSchemas):
     pass
+
+
+class TestSameAliasDifferentDatabases(StringLiteral, BaseSameAliasDifferentDatabases):
+    @pytest.fixture(scope="class")
+    def dbt_profile_target(self, dbt_profile_target: dict[str, Any], lake_folder: Path) -> dict[str, Any]:
+        return {
+            **dbt_profile_target,
+            "attach": [{"name": "second", "metadata": f"duckdb:{lake_folder}/second.ducklake"}],
+        }
+
+    @pytest.fixture(scope="class")
+    def project_config_update(self) -> dict[str, Any]:
+        return {"models": {"test": {"alias": "duped_alias", "model_b": {"database": "second"}}}}
 
 
 class TestCachingLowercaseModel(BaseCachingLowercaseModel):
