@@ -24,7 +24,7 @@ class Place:
         self.description = LakeDescription(f"postgres:{url}", data_path=str(folder), metadata_schema=self.schema)
         self.tenant = "acme" if is_shared else None
         self._url, self._folder = url, folder
-        self._others: list[Place] = []
+        self._schemas = [self.schema]
         self.roles: list[str] = []
         if is_shared:
             create_tenant(self.description, "acme")
@@ -46,20 +46,37 @@ class Place:
 
     def beside(self) -> Place:
         """Another tenant's metadata in a schema of their own."""
-        self._others.append(Place(self._url, self._folder / "beside", is_shared=False))
-        return self._others[-1]
+        found = Place(self._url, self._folder / "beside", is_shared=False)
+        self._schemas.append(found.schema)
+        return found
 
-    def isolation(self, role: str, more: str = "") -> str:
-        parts = urlsplit(self._url)
-        url = urlunsplit(parts._replace(netloc=f"{role}:@{parts.netloc.rpartition('@')[2]}"))
+    def made_by(self, operator: str) -> LakeDescription:
+        """Metadata of the same layout in a schema that a role owns, who makes them."""
+        self._schemas.append(f"{self.schema}_own")
+        self.run(f'CREATE SCHEMA "{self._schemas[-1]}" AUTHORIZATION "{operator}"')
+        made = replace(
+            self.description, metadata=f"postgres:{self._url_of(operator)}", metadata_schema=self._schemas[-1]
+        )
+        if self.is_shared:
+            create_tenant(made, "acme")
+        else:
+            connect(made).close()
+        return made
+
+    def isolation(self, role: str, more: str = "", of: LakeDescription | None = None) -> str:
+        url = self._url_of(role)
         url += more if "?" not in url else more.replace("?", "&")
-        with connect(replace(self.description, metadata=f"postgres:{url}", catalog=self.tenant)) as lake:
+        with connect(replace(of or self.description, metadata=f"postgres:{url}", catalog=self.tenant)) as lake:
             return lake.isolation()
+
+    def _url_of(self, role: str) -> str:
+        parts = urlsplit(self._url)
+        return urlunsplit(parts._replace(netloc=f"{role}:@{parts.netloc.rpartition('@')[2]}"))
 
     def close(self) -> None:
         for role in self.roles:
             self.run(f'REASSIGN OWNED BY "{role}" TO CURRENT_USER; DROP OWNED BY "{role}"')
-        drop_schemas(self._url, [self.schema, *(other.schema for other in self._others)])
+        drop_schemas(self._url, self._schemas)
         for role in self.roles:
             self.run(f'DROP ROLE "{role}"')
 
@@ -172,3 +189,13 @@ def test_a_harmless_group_is_no_reason(place: Place) -> None:
     place.run(f'GRANT pg_read_all_data TO "{group}"')
     found = "is not held, as it may act as pg_read_all_data, which sees everything"
     assert place.isolation(role) == f"dbt-ducklake alone: role {role} {found}"
+
+
+def test_an_operator_need_not_be_a_superuser(place: Place) -> None:
+    """As on servers that somebody else runs."""
+    operator = place.role("operator", "LOGIN CREATEROLE")
+    made, role = place.made_by(operator), f"{place.schema}_made"
+    for _ in range(2):
+        protect_tenant(made, role, place.tenant)
+    place.roles.append(role)
+    assert place.isolation(role, of=made).startswith(f"PostgreSQL: role {role} ")
