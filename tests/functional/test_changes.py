@@ -216,10 +216,15 @@ def test_fields_of_structs_in_a_clause_of_one_side(lake: Session) -> None:  # no
     assert lake.run("select id, p.k from t") == [(1, "a"), (2, "x")]
 
 
-def test_both_sides_of_a_merge_have_names_of_their_own(lake: Session) -> None:  # noqa: F811
-    lake.run("create schema o", "create table t as select 1 as id", "create table o.t as select 1 as id")
-    with pytest.raises(NotUnderstood, match="both called t"):
-        lake.run("merge into main.t using o.t on main.t.id = o.t.id when matched then delete")
+def test_a_merge_tells_tables_of_one_name_apart_by_their_schemas(lake: Session) -> None:  # noqa: F811
+    lake.run("create schema o", "create table t as select id, 'old' as v from range(3)")
+    lake.run("create table o.t as select id, 'new' as v from range(2, 4, 1, 1)")
+    sql = "merge into t using o.t on main.t.id = o.t.id when matched then update set v = o.t.v || main.t.v "
+    lake.run(f"{sql} when not matched then insert * when not matched by source and main.t.id = 0 then delete")
+    assert lake.run("select * from t") == [(1, "old"), (2, "newold"), (3, "new")]
+    for source in ("t", "main.t", "(select 1 as id) as t", "o.t as t"):
+        with pytest.raises(NotAllowed, match="both called t"):
+            lake.run(f"merge into t using {source} on true when matched then delete")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from dbt.adapters.ducklake.lake import Between, ColumnType, Compare, IsIn, Predicate, Table
 from dbt.adapters.ducklake.lake.columns import Column, numbered_all
-from dbt.adapters.ducklake.statements.conditions import comparisons
+from dbt.adapters.ducklake.statements.conditions import Side, comparisons
 
 _TYPES = {"n": "int32", "u": "uint64", "s": "varchar", "d": "date", "ts": "timestamp", "tz": "timestamptz",
           "ms": "timestamp_ms", "f": "float64", "b": "boolean"}  # fmt: skip
@@ -20,9 +20,10 @@ MICROS = NEW_YEAR * 86400 * 10**6
 
 
 def said(condition: str | None, given: tuple[str, ...] = (), zone: str = "UTC") -> tuple[Predicate, ...]:
+    side = Side(("lake", "main", "t"), [column.name for column in COLUMNS], "`t`")
     spark: Any = SimpleNamespace(conf=SimpleNamespace(get=lambda key, default: zone))
     table: Any = SimpleNamespace(columns=COLUMNS, __class__=Table)
-    return comparisons(spark, condition, "t", table, given)
+    return comparisons(spark, condition, side, table, Side(("o",), given, "`o`"))
 
 
 @pytest.mark.parametrize(
@@ -31,6 +32,7 @@ def said(condition: str | None, given: tuple[str, ...] = (), zone: str = "UTC") 
         ("n = 1", [Compare(ID["n"], "=", 1)]),
         ("t.N <=> -1", [Compare(ID["n"], "=", -1)]),
         ("`T`.`n` > 5L", [Compare(ID["n"], ">", 5)]),
+        ("main.t.n > 5 and lake.main.t.n < 9", [Compare(ID["n"], ">", 5), Compare(ID["n"], "<", 9)]),
         ("5 > n and 3 <= n", [Compare(ID["n"], "<", 5), Compare(ID["n"], ">=", 3)]),
         ("(n < (2)\n)", [Compare(ID["n"], "<", 2)]),
         ("n in (1, 2, -3)", [IsIn(ID["n"], (1, 2, -3))]),
@@ -58,7 +60,7 @@ def test_constants(condition: str, expected: list[Predicate]) -> None:
         None, "true", "not n = 1", "n = 1 or n = 2", "n <> 1", "n not in (1)", "n not between 1 and 2", "n is null",
         "n = 1.5", "n = '1'", "n = null", "n in (1, null)", "n in (select 1)", "n = 1e3", "n = n", "n + 1 = 2",
         "n between symmetric 3 and 1", "n = cast(300 as tinyint)", "f = 1", "b = true", "x = 1", "o.n = 1", "t.n.x = 1",
-        "a.t.n = 1", "exists (select 1 where n = 1)", "s = r'a'", "s = 'a\\'b'", "s = 'a' 'b'",
+        "a.t.n = 1", "other.t.n = 1", "exists (select 1 where n = 1)", "s = r'a'", "s = 'a\\'b'", "s = 'a' 'b'",
         "s = cast('a' as char(9))",
         "s = 1", "d = '2026-1-1'", "d = '2026-02-30'", "d = timestamp '2026-01-01 00:00:00'", "d = current_date()",
         "d = date '2026-01-01' + interval 1 day", "date(ts) = '2026-01-01'", "ts = 'today'", "ms = '2026-01-01'",

@@ -5,9 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.ducklake.statements.names import QueryNames, TableUse, names_in, quoted, replaced
+from dbt.adapters.ducklake.lake import fold
+from dbt.adapters.ducklake.statements.errors import NotAllowed
+from dbt.adapters.ducklake.statements.names import TableUse, names_in, quoted, replaced
+from dbt.adapters.ducklake.statements.scopes import Located
 
 PAIRS = Path(__file__).parents[2] / "fixtures" / "statements" / "names.sql"
+# The columns of the tables in the fixture; others have `id` and `v`.
+COLUMNS = {"wide": {"id", "v", "t", "main", "orders"}, "narrow": {"n"}}
 
 
 def pairs() -> Iterator[object]:
@@ -18,22 +23,44 @@ def pairs() -> Iterator[object]:
 
 
 def view_of(use: TableUse) -> str:
-    parts = ("lake", "main", *use.name.parts)[-3:] if len(use.name.parts) < 2 else ("lake", *use.name.parts)[-3:]
     travel = ("@v" if use.travel.is_version else "@t") if use.travel else ""
-    return quoted(".".join(parts) + travel)
+    return quoted(".".join(use.name.within("lake", "main")) + travel)
+
+
+def located(use: TableUse) -> Located:
+    columns = frozenset(COLUMNS.get(use.own_name, {"id", "v"}))
+    return Located(tuple(map(fold, use.name.within("lake", "main"))), lambda: columns)
+
+
+def spelled(sql: str) -> str:
+    names = names_in(sql)
+    views = {use.start: view_of(use) for use in names.tables}
+    return replaced(sql, names, views, {use.start: located(use) for use in names.tables})
 
 
 @pytest.mark.parametrize(("sql", "expected"), list(pairs()))
 def test_only_the_names_of_tables_change(sql: str, expected: str) -> None:
-    names = names_in(sql)
-    assert replaced(sql, names, {use.start: view_of(use) for use in names.tables}) == expected
+    assert spelled(sql) == expected
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        # Whether p has a column `main` with a field `orders` is not known.
+        "select 1 from main.orders where exists (select 1 from (select * from x pivot (max(v) for id in (1))) p "
+        "where p.id = main.orders.id)",
+        "select 1 from main.orders where id !> 3 and exists (select 1 from other.orders where main.orders.id = 1)",
+        "select main.orders.id from main.orders join other.orders on a !> 3",
+    ],
+)
+def test_a_name_with_two_readings_is_refused(sql: str) -> None:
+    with pytest.raises(NotAllowed, match=r"Cannot resolve main\.orders\.id.*Give the table an alias"):
+        spelled(sql)
 
 
 def test_a_name_that_is_no_table_of_a_lake_stays() -> None:
     sql = "select * from parquet.`/x` join orders on true"
-    names = names_in(sql)
-    kept = QueryNames(names.tables, names.columns)
-    assert replaced(sql, kept, {}) == sql
+    assert replaced(sql, names_in(sql), {}, {}) == sql
 
 
 def test_a_function_of_ducklake_has_its_arguments() -> None:

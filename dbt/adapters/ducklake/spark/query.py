@@ -7,9 +7,11 @@ from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from dbt.adapters.ducklake.lake import fold
 from dbt.adapters.ducklake.spark.schema import quoted, type_text
 from dbt.adapters.ducklake.spark.storage import spark_path
 
@@ -93,6 +95,14 @@ def count_where(spark: Spark, sql: str, condition: str) -> int:
 def query_columns(spark: Spark, sql: str) -> list[tuple[str, str]]:
     """Names and types of a query's columns; no row is computed."""
     return [(field.name, type_text(field.dataType)) for field in spark.sql(sql).schema.fields]
+
+
+def columns_of_view(spark: Spark, view: str) -> frozenset[str] | None:
+    """The folded names of a temporary view's columns; None if the session has no such view."""
+    try:
+        return frozenset(map(fold, spark.table(quoted(view)).columns))
+    except AnalysisException:
+        return None
 
 
 def result_columns(rows: Rows) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from dbt.adapters.ducklake.spark.query import Spark, run_query, show_as
 from dbt.adapters.ducklake.spark.scan import FILE, POSITION, ROW_ID, Placed, scan_placed
 from dbt.adapters.ducklake.spark.write import WriteSettings
 from dbt.adapters.ducklake.statements.again import again_where_others_were_faster
-from dbt.adapters.ducklake.statements.conditions import comparisons
+from dbt.adapters.ducklake.statements.conditions import Side, comparisons
 from dbt.adapters.ducklake.statements.defaults import default_of
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.names import quoted
@@ -31,17 +31,27 @@ PLACES = ", ".join(quoted(name) for name in (FILE, POSITION, ROW_ID))
 
 @dataclass(frozen=True)
 class Target:
-    """The table that is changed. `text` is its name as it was written."""
+    """The table that is changed. `text` is its name as it was written, `whole` the name with lake and schema if only
+    this tells the table from another one in the statement."""
 
     name: Name
     text: str
-    alias: str
+    alias: str | None = None
+    whole: tuple[str, ...] = ()
+
+    @property
+    def own_name(self) -> str:
+        return self.alias or self.name.parts[-1]
+
+    @property
+    def qualifier(self) -> str:
+        return ".".join(map(quoted, self.whole or (self.own_name,)))
 
     def in_from(self) -> str:
-        return f"{self.text} AS {quoted(self.alias)}"
+        return f"{self.text} AS {quoted(self.alias)}" if self.alias else self.text
 
     def column(self, name: str) -> str:
-        return f"{quoted(self.alias)}.{quoted(name)}"
+        return f"{self.qualifier}.{quoted(name)}"
 
 
 @dataclass(frozen=True)
@@ -60,7 +70,7 @@ def read_target(reader: Reader, *before: str) -> Target:
     if reader.accept("AS"):
         return Target(name, text, reader.name_part())
     has_alias = not reader.is_done and reader.word() not in before
-    return Target(name, text, reader.name_part() if has_alias else name.parts[-1])
+    return Target(name, text, reader.name_part() if has_alias else None)
 
 
 def read_assignments(reader: Reader, *before: str) -> tuple[Assignment, ...]:
@@ -102,7 +112,7 @@ def column_of(table: Table, target: Target, path: Name, asked: str) -> int:
     parts = [fold(part) for part in path.parts]
     whole = [fold(part) for part in target.name.parts]
     places = {fold(column.name): place for place, column in enumerate(table.columns)}
-    for lead in (*(whole[at:] for at in range(len(whole))), [fold(target.alias)]):
+    for lead in (*(whole[at:] for at in range(len(whole))), [fold(target.own_name)]):
         if parts[: len(lead)] == lead and parts[len(lead) : len(lead) + 1] and parts[len(lead)] in places:
             parts = parts[len(lead) :]
             break
@@ -166,7 +176,7 @@ def changed(
         with session.spark.job(f"{code} {target.name}") as spark:
             with reading(session) as found:
                 change = Change(session, found, target, code)
-                where = comparisons(spark, condition, target.alias, change.table)
+                where = comparisons(spark, condition, change.side(), change.table)
                 change.base.files(change.table, where)
             # Behind the block: a metadata file is not held while Spark plans.
             planned = change.plan(spark, of_one_clause(target, change.table, kind, behind, values(change.table)), where)
@@ -214,6 +224,11 @@ class Change:
         sql, own = rows.query(self.target)
         changes = run_query(spark, bound(self.found, spark, sql, own))
         return Planned(rows.clauses, placed, changes, WriteSettings.of(self.lake.options(), self.table), tuple(where))
+
+    def side(self) -> Side:
+        """The table as a condition names it."""
+        name = (self.target.alias,) if self.target.alias else self.name.parts
+        return Side(name, [column.name for column in self.table.columns], self.target.qualifier)
 
     def placed(self, spark: Spark, where: Sequence[Predicate] = ()) -> Placed:
         storage = self.session.storage(self.lake)

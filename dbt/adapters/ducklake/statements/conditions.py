@@ -24,7 +24,6 @@ from dbt.adapters.ducklake.lake import (
 )
 from dbt.adapters.ducklake.spark.keys import WHOLE, keys_of
 from dbt.adapters.ducklake.spark.query import Rows, Spark, setting
-from dbt.adapters.ducklake.statements.names import quoted
 
 _OPERATORS: Mapping[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -52,13 +51,19 @@ class Equality:
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a merge: its alias and its columns."""
+    """A table in a condition, or one side of a merge: what names it (its alias, or a table's whole name), the names of
+    its columns, and what stands before them in a text of ours."""
 
-    alias: str
+    name: tuple[str, ...]
     columns: Sequence[str]
+    qualifier: str
+
+    def is_called(self, qualifier: Sequence[str]) -> bool:
+        parts = tuple(map(fold, qualifier))
+        return tuple(map(fold, self.name))[-len(parts) :] == parts
 
     def own(self, text: str) -> str:
-        """An expression with the alias before the side's columns that are named without a table."""
+        """Return an expression with the qualifier before the side's columns that are named without a table."""
         try:
             parsed = sqlglot.parse_one(text, dialect="spark")
         except (SqlglotError, RecursionError):
@@ -74,27 +79,27 @@ class Side:
         starts = {
             name.meta["start"]
             for name in found
-            if fold(name.name) in known and fold(name.name) != fold(self.alias) and "start" in name.meta
+            if fold(name.name) in known and not self.is_called([name.name]) and "start" in name.meta
         }
         for start in sorted(starts, reverse=True):
-            text = f"{text[:start]}{quoted(self.alias)}.{text[start:]}"
+            text = f"{text[:start]}{self.qualifier}.{text[start:]}"
         return text
 
 
-def equalities(condition: str, alias: str, source: str, table: Table, given: Sequence[str]) -> list[Equality]:
-    """The equalities that every pair of rows that satisfies the condition satisfies. Where it cannot be read, none."""
+def equalities(condition: str, target: Side, source: Side, table: Table) -> list[Equality]:
+    """Return equalities that hold for every pair of rows that satisfies the condition; none if it cannot be read."""
     try:
         parsed = sqlglot.parse_one(condition, dialect="spark")
     except (SqlglotError, RecursionError):
         return []
     columns = {fold(column.name): column for column in table.columns}
-    others = {fold(name): name for name in given}
+    others = {fold(name): name for name in source.columns}
     found = []
     for part in _conjuncts(parsed):
         if not isinstance(part, exp.EQ | exp.NullSafeEQ):
             continue
         for one, other in ((part.this, part.expression), (part.expression, part.this)):
-            mine, theirs = _column(one, alias, columns, others), _column(other, source, others, columns)
+            mine, theirs = _column(one, target, source), _column(other, source, target)
             if mine is not None and theirs is not None:
                 found.append(Equality(columns[mine], others[theirs], isinstance(part, exp.NullSafeEQ)))
                 break
@@ -116,9 +121,10 @@ def files_with_keys(spark: Spark, source: Rows, keys: Sequence[Equality]) -> tup
 
 
 def comparisons(
-    spark: Spark, condition: str | None, alias: str, table: Table, given: Sequence[str] = ()
+    spark: Spark, condition: str | None, side: Side, table: Table, other: Side | None = None
 ) -> tuple[Predicate, ...]:
-    """What the condition says of the table's columns beside constants. `given` are other columns that it may name.
+    """Return the comparisons of the table's columns with constants that the condition requires. `other` is what else
+    it may name.
 
     Only constants that Spark cannot take for anything else: what is not certain is left to Spark, which then looks into
     more files.
@@ -131,10 +137,10 @@ def comparisons(
     if parsed is None or any(sign in (condition or "") for sign in ("\\", "${", '"')):
         return ()
     is_utc = setting(spark, "spark.sql.session.timeZone", "").lower() in _UTC
-    columns, others = {fold(column.name): column for column in table.columns}, dict.fromkeys(map(fold, given))
+    columns = {fold(column.name): column for column in table.columns}
 
     def column_of(node: exp.Expr) -> Column | None:
-        name = _column(node, alias, columns, others)
+        name = _column(node, side, other)
         return None if name is None else columns[name]
 
     found = (_comparison(part, column_of, is_utc) for part in _conjuncts(parsed))
@@ -208,14 +214,15 @@ def _conjuncts(parsed: exp.Expr) -> Iterator[exp.Expr]:
         yield parsed
 
 
-def _column(node: exp.Expr, alias: str, own: Mapping[str, object], other: Mapping[str, object]) -> str | None:
-    """The folded name of a column that certainly belongs to the side with the alias."""
+def _column(node: exp.Expr, side: Side, other: Side | None) -> str | None:
+    """The folded name of a column that certainly belongs to the side."""
     node = node.unnest()
-    if not isinstance(node, exp.Column) or node.args.get("db"):
+    if not isinstance(node, exp.Column):
         return None
-    name = fold(node.name)
-    if name not in own:
+    name, qualifier = fold(node.name), [part.name for part in node.parts[:-1]]
+    if name not in map(fold, side.columns):
         return None
-    if node.table:
-        return name if fold(node.table) == fold(alias) else None
-    return name if name not in other else None
+    if qualifier:
+        return name if side.is_called(qualifier) and not (other and other.is_called(qualifier)) else None
+    is_others = other is not None and (name in map(fold, other.columns) or other.is_called([name]))
+    return None if is_others else name

@@ -1,6 +1,6 @@
-"""The names of tables in a query: where they stand in its text, and the text with others in their places.
+"""Find the names of tables in a query and return its text with other names in their places.
 
-The query itself is not rewritten: Spark evaluates it letter for letter but for these names.
+The rest of the text is not rewritten: Spark evaluates it letter for letter.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from sqlglot.tokens import TokenType
 from dbt.adapters.ducklake.lake import fold
 from dbt.adapters.ducklake.spark.schema import quoted
 from dbt.adapters.ducklake.statements.errors import NotUnderstood, Place
+from dbt.adapters.ducklake.statements.qualifiers import qualified
 from dbt.adapters.ducklake.statements.reader import Name, Reader, is_quoted, place_of
+from dbt.adapters.ducklake.statements.scopes import Located
 
 # What may follow a table's name before its alias.
 _TIME_TRAVEL: tuple[tuple[str, ...], ...] = (
@@ -54,20 +56,16 @@ class TableUse:
 
 
 @dataclass(frozen=True)
-class ColumnUse:
-    """A column that is named with its table's schema: the text of the table's name before it."""
-
-    qualifier: Name
-    start: int
-    end: int
-
-
-@dataclass(frozen=True)
 class QueryNames:
+    """`parsed` is the syntax tree of the query; None if it could only be read word by word, so that names may have been
+    missed."""
+
     tables: tuple[TableUse, ...]
-    columns: tuple[ColumnUse, ...]
-    # Whether these are all.
-    is_certain: bool = True
+    parsed: exp.Expr | None = None
+
+    @property
+    def is_certain(self) -> bool:
+        return self.parsed is not None
 
 
 def names_in(sql: str) -> QueryNames:
@@ -77,7 +75,7 @@ def names_in(sql: str) -> QueryNames:
         parsed = sqlglot.parse_one(sql, dialect="spark")
     except (SqlglotError, RecursionError):
         by_start = {use.start: use for use in (*_by_tokens(reader), *_function_uses(reader))}
-        return QueryNames(tuple(by_start[start] for start in sorted(by_start)), (), is_certain=False)
+        return QueryNames(tuple(by_start[start] for start in sorted(by_start)))
     if parsed is None:
         raise NotUnderstood("An empty query", "Write a SELECT.")
     starts = {token.start: index for index, token in enumerate(reader.tokens)}
@@ -88,49 +86,27 @@ def names_in(sql: str) -> QueryNames:
             found.setdefault(use.start, use)
     for use in (*_after_table_keyword(reader), *_function_uses(reader)):
         found.setdefault(use.start, use)
-    columns = {use.start: use for use in _columns(parsed, starts)}
-    return QueryNames(
-        tuple(found[start] for start in sorted(found)), tuple(columns[start] for start in sorted(columns))
-    )
+    return QueryNames(tuple(found[start] for start in sorted(found)), parsed)
 
 
-def replaced(sql: str, names: QueryNames, views: Mapping[int, str], home: tuple[str, ...] = ()) -> str:
-    """The query's text with the view's name in place of each table's; `views` are by the start of the use.
+def replaced(sql: str, names: QueryNames, views: Mapping[int, str], tables: Mapping[int, Located]) -> str:
+    """Return the query's text with the view's name in place of each table's.
 
-    `home` are the lake and schema of tables that are named without; their columns may be named with them.
+    `views` and `tables` are by the start of the use. A table without an alias gets one, so that its columns can still
+    be named by the table.
     """
     edits: list[tuple[int, int, str]] = []
-    aliases: list[tuple[tuple[str, ...], str]] = []
+    own_names = {use.start: use.own_name for use in names.tables if use.start in views and use.alias_at is not None}
+    aliases, qualifiers = qualified(sql, names.parsed, own_names, tables)
     for use in names.tables:
-        view = views.get(use.start)
-        if view is None:
-            continue
-        edits.append((use.start, use.end, view))
-        aliases.append((_folded(use.name), quoted(use.own_name)))
-        if use.alias_at is not None:
-            edits.append((use.alias_at, use.alias_at, f" AS {quoted(use.own_name)}"))
-    for column in names.columns:
-        own, at_home = _folded(column.qualifier), tuple(map(fold, home))
-        # A table may be named with less before it than its columns are, or with more.
-        alias = next((alias for name, alias in aliases if _names_it(own, name, at_home)), None)
-        if alias is not None:
-            edits.append((column.start, column.end, alias))
-    for start, end, text in sorted(edits, reverse=True):
+        if use.start in views:
+            edits.append((use.start, use.end, views[use.start]))
+        if use.start in aliases:
+            assert use.alias_at is not None
+            edits.append((use.alias_at, use.alias_at, f" AS {quoted(aliases[use.start])}"))
+    for start, end, text in sorted([*edits, *qualifiers], reverse=True):
         sql = sql[:start] + text + sql[end:]
     return sql
-
-
-def _names_it(own: tuple[str, ...], name: tuple[str, ...], home: tuple[str, ...]) -> bool:
-    """Whether a column's qualifier means the table that the query names so."""
-    if len(own) <= len(name):
-        return name[-len(own) :] == own
-    before = own[: -len(name)]
-    missing = (*home, *name)[-len(own) : -len(name)] if len(name) < 3 else ()
-    return own[-len(name) :] == name and before == missing
-
-
-def _folded(name: Name) -> tuple[str, ...]:
-    return tuple(map(fold, name.parts))
 
 
 def _table_use(reader: Reader, starts: Mapping[int, int], table: exp.Table) -> TableUse | None:
@@ -267,16 +243,6 @@ def _names(with_: exp.With, before: exp.Expr | None) -> set[str]:
             break
         found.add(fold(cte.alias))
     return found
-
-
-def _columns(parsed: exp.Expr, starts: Mapping[int, int]) -> Iterator[ColumnUse]:
-    for column in parsed.find_all(exp.Column):
-        parts = [part for part in (column.args.get(key) for key in ("catalog", "db", "table")) if part is not None]
-        is_placed = all(isinstance(part, exp.Identifier) and "start" in part.meta for part in parts)
-        if len(parts) < 2 or not is_placed:
-            continue
-        place = min(part.meta["start"] for part in parts), max(part.meta["end"] for part in parts) + 1
-        yield ColumnUse(Name(tuple(part.this for part in parts)), *place)
 
 
 def _after_table_keyword(reader: Reader) -> Iterator[TableUse]:

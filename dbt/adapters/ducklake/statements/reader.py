@@ -35,6 +35,12 @@ class Name(NamedTuple):
     parts: tuple[str, ...]
     place: Place | None = None
 
+    def within(self, lake: str, schema: str) -> tuple[str, ...]:
+        """The parts with the lake and the schema in front that the name leaves out."""
+        if len(self.parts) == 1:
+            return lake, schema, *self.parts
+        return (lake, *self.parts) if len(self.parts) == 2 else self.parts
+
     def __str__(self) -> str:
         return ".".join(self.parts)
 

@@ -6,16 +6,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 from dbt.adapters.ducklake.lake import NotFound, Snapshot, Table, View, fold
-from dbt.adapters.ducklake.spark.query import Rows, Spark, one_value, run_query, show_as
+from dbt.adapters.ducklake.spark.query import Rows, Spark, columns_of_view, one_value, run_query, show_as
 from dbt.adapters.ducklake.spark.scan import scan
 from dbt.adapters.ducklake.spark.session import CATALOGS, FILES
 from dbt.adapters.ducklake.statements.doors import refuse, refuse_in_text
 from dbt.adapters.ducklake.statements.errors import NameNotFound, NotAllowed
 from dbt.adapters.ducklake.statements.functions import rows_of_function
-from dbt.adapters.ducklake.statements.names import TableUse, Travel, names_in, place_in, quoted, replaced
+from dbt.adapters.ducklake.statements.names import QueryNames, TableUse, Travel, names_in, place_in, quoted, replaced
 from dbt.adapters.ducklake.statements.reader import Name
+from dbt.adapters.ducklake.statements.scopes import Located
 from dbt.adapters.ducklake.statements.session import LakeName, LakeSession
 from dbt.adapters.ducklake.statements.translate import spark_query_of
 
@@ -62,7 +64,19 @@ def bound(found: Reading, spark: Spark, sql: str, own: Mapping[int, str] = _NONE
     `own` are views that the caller made, by where in the text the names stand that they replace.
     """
     refuse_in_text(found.session, sql)
-    return _bound(found, spark, sql, LakeName(found.session.lake_name, found.session.schema, ""), (), own)
+    return _bound(found, spark, sql, _home(found.session), (), own)
+
+
+def tables_in(found: Reading, spark: Spark, sql: str, names: QueryNames) -> dict[int, Located]:
+    """What the names of tables in a query mean that was bound before, by where they begin."""
+    home = _home(found.session)
+    views = {use.start: _view_for(found, spark, sql, use, home, ()) for use in names.tables}
+    return {use.start: _located(spark, use, views[use.start], home) for use in names.tables}
+
+
+def _home(session: LakeSession) -> LakeName:
+    """Where names without a schema are looked for."""
+    return LakeName(session.lake_name, session.schema, "")
 
 
 def _bound(
@@ -75,12 +89,24 @@ def _bound(
             "this target is `strict`, and not all names in it may be seen",
             f"Write it in plainer SQL, or let who keeps the profile allow it: strict_allows: [{CATALOGS}].",
         )
-    views = {}
+    views, tables = {}, {}
     for use in names.tables:
         view = own.get(use.start) or _view_for(found, spark, sql, use, home, within)
         if view is not None:
             views[use.start] = quoted(view)
-    return replaced(sql, names, views, (home.lake, home.schema))
+        tables[use.start] = _located(spark, use, view, home)
+    return replaced(sql, names, views, tables)
+
+
+def _located(spark: Spark, use: TableUse, view: str | None, home: LakeName) -> Located:
+    """What a use names. A name that is Spark's own keeps its parts, and only that of a temporary view has columns that
+    are known."""
+    parts = tuple(map(fold, use.name.parts))
+    if view is None and len(parts) > 1:
+        return Located(parts, lambda: None)
+    if view is not None and use.arguments is None:
+        parts = tuple(map(fold, use.name.within(home.lake, home.schema)))
+    return Located(parts, cache(lambda: columns_of_view(spark, view or use.own_name)))
 
 
 def _view_for(
@@ -94,8 +120,7 @@ def _view_for(
     if name is None:
         query = found.session.temporary.get(fold(use.name.parts[0])) if len(use.name.parts) == 1 else None
         if query is not None and not within:
-            own = LakeName(found.session.lake_name, found.session.schema, "")
-            show_as(run_query(spark, _bound(found, spark, query, own, ())), use.name.parts[0])
+            show_as(run_query(spark, _bound(found, spark, query, _home(found.session), ())), use.name.parts[0])
         if query is None and not (len(use.name.parts) == 1 and fold(use.name.parts[0]) in found.session.temporary):
             is_of_files = fold(use.name.parts[0]) in _SPARKS_OWN - {"global_temp"}
             refuse(found.session, FILES if is_of_files else CATALOGS, place_in(sql, use))
@@ -125,8 +150,7 @@ def _view_for(
 
 def _view_name(name: LakeName) -> str:
     """A name of its own for each table: parts with dots in them are told from parts with dots between."""
-    parts = (name.lake, name.schema, name.name)
-    return ".".join(f'"{part}"' if set(part) & set('.@"') else part for part in parts)
+    return ".".join(f'"{part}"' if set(part) & set('.@"') else part for part in name.parts)
 
 
 def _whole(session: LakeSession, name: Name, home: LakeName, within: tuple[str, ...]) -> LakeName | None:

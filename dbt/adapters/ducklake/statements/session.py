@@ -24,8 +24,12 @@ class LakeName:
     schema: str
     name: str
 
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        return self.lake, self.schema, self.name
+
     def __str__(self) -> str:
-        return f"{self.lake}.{self.schema}.{self.name}"
+        return ".".join(self.parts)
 
 
 @dataclass
@@ -88,9 +92,7 @@ class LakeSession:
         """A name of one to three parts with the session's own lake and schema for those that it leaves out."""
         if len(name.parts) > 3:
             raise NameNotFound(f"{name} has {len(name.parts)} parts; a table has lake, schema and name.", name.place)
-        lake, schema, table = (self.lake_name, self.schema, *name.parts)[-3:] if len(name.parts) < 3 else name.parts
-        if len(name.parts) == 2:
-            lake, schema = self.lake_name, name.parts[0]
+        lake, schema, table = name.within(self.lake_name, self.schema)
         self.lake(lake, name.place)
         return LakeName(lake, schema, table)
 

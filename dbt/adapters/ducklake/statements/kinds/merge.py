@@ -41,7 +41,7 @@ from dbt.adapters.ducklake.statements.defaults import default_of
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.names import primary_in, quoted
 from dbt.adapters.ducklake.statements.outcome import Outcome
-from dbt.adapters.ducklake.statements.reader import Reader
+from dbt.adapters.ducklake.statements.reader import Name, Reader
 from dbt.adapters.ducklake.statements.resolve import bound, reading
 from dbt.adapters.ducklake.statements.session import LakeSession
 
@@ -52,15 +52,28 @@ _VIEW, _NEW, _MATCHED, _ROW = "_ducklake_source", "_ducklake_new", "_ducklake_ma
 
 @dataclass(frozen=True)
 class Source:
-    """What is merged: `text` as it stands after USING, with its alias; `name` where it is a name and no subquery."""
+    """What is merged: `text` as it stands after USING, with its alias; `name` if it is a table or view.
+
+    `whole` is its name with lake and schema if only this tells it from the table that is changed.
+    """
 
     text: str
-    alias: str
-    name: str | None = None
+    alias: str | None
+    name: Name | None = None
+    whole: tuple[str, ...] = ()
+
+    @property
+    def own_name(self) -> str:
+        return self.alias or (self.name.parts[-1] if self.name else _VIEW)
+
+    @property
+    def qualifier(self) -> str:
+        return ".".join(map(quoted, self.whole or (self.own_name,)))
 
     @property
     def in_from(self) -> str:
-        return f"{self.name or quoted(_VIEW)} AS {quoted(self.alias)}"
+        name = ".".join(map(quoted, self.name.parts)) if self.name else quoted(_VIEW)
+        return f"{name} AS {quoted(self.alias)}" if self.alias else name
 
 
 @dataclass(frozen=True)
@@ -91,7 +104,7 @@ def read_merge(reader: Reader) -> Merge:
     target = read_target(reader, "USING")
     reader.expect("USING")
     source = _read_source(reader)
-    if fold(source.alias) == fold(target.alias):
+    if source.alias and target.alias and fold(source.alias) == fold(target.alias):
         raise reader.unexpected(f"Table and source are both called {source.alias}. Give one of them an alias.")
     reader.expect("ON")
     condition = reader.text_until("WHEN")
@@ -108,22 +121,24 @@ def read_merge(reader: Reader) -> Merge:
 
 def _read_source(reader: Reader) -> Source:
     start = reader.at
+    name: Name | None
+    alias: str | None
     if reader.accept("("):
         reader.text_until(")")
         reader.expect(")")
-        name, alias = None, _VIEW
+        name, alias = None, None
     else:
         named = reader.name()
-        name, alias = reader.between(start, reader.at), named.parts[-1]
+        name, alias = named, None
         if reader.accept("("):
             reader.text_until(")")
             reader.expect(")")
-            name = None
+            name, alias = None, named.parts[-1]
         elif reader.word() in ("VERSION", "TIMESTAMP", "FOR"):
             reader.accept("FOR")
             reader.at += 3
             primary_in(reader)
-            name = None
+            name, alias = None, named.parts[-1]
     if reader.accept("AS") or (not reader.sees("ON") and not reader.is_done):
         alias = reader.name_part()
         if reader.sees("("):
@@ -175,16 +190,30 @@ def run_merge(session: LakeSession, statement: Merge) -> Outcome:
 
 
 def _run(session: LakeSession, statement: Merge) -> Outcome:
-    target = statement.target
-    with session.spark.job(f"MERGE INTO {target.name}") as spark, ExitStack() as stack:
+    statement = _told_apart(session, statement)
+    with session.spark.job(f"MERGE INTO {statement.target.name}") as spark, ExitStack() as stack:
         with reading(session) as found:
-            change = Change(session, found, target, "MERGE")
+            change = Change(session, found, statement.target, "MERGE")
             given = run_query(spark, bound(found, spark, f"SELECT * FROM {statement.source.text}"))
         source = stack.enter_context(kept(numbered(marked(given, _MATCHED), _ROW)))
         show_as(source, _VIEW)
         merging = Merging(statement, change, spark, source, given.columns)
         one_sided = statement.has(NOT_MATCHED_BY_SOURCE)
         return change.commit(spark, merging.over_all_rows() if one_sided else merging.over_pairs(stack))
+
+
+def _told_apart(session: LakeSession, statement: Merge) -> Merge:
+    """The statement with the whole names of both tables if their own names are equal."""
+    target, source = statement.target, statement.source
+    if fold(target.own_name) != fold(source.own_name):
+        return statement
+    wholes = [session.whole(one.name).parts if one.name and not one.alias else () for one in (target, source)]
+    if not all(wholes) or tuple(map(fold, wholes[0])) == tuple(map(fold, wholes[1])):
+        raise NotAllowed(
+            f"merge into {target.name}", f"the table and its source are both called {source.own_name}",
+            "Give one of them an alias.", target.name.place,
+        )  # fmt: skip
+    return replace(statement, target=replace(target, whole=wholes[0]), source=replace(source, whole=wholes[1]))
 
 
 @dataclass(frozen=True)
@@ -216,7 +245,7 @@ class Merging:
         of the source's rows those that are in no pair."""
         keys = self._keys()
         join = "INNER JOIN "
-        values = {_ROW: f"{quoted(self.statement.source.alias)}.{quoted(_ROW)}", **self._values(MATCHED)}
+        values = {_ROW: f"{self.statement.source.qualifier}.{quoted(_ROW)}", **self._values(MATCHED)}
         behind = f"{join}{self._joined}"
         pairs = Rows(self._clauses(), behind, values, self._first(MATCHED), self._name, {len(join): _VIEW})
         planned = self.change.plan(self.spark, pairs, self._files(keys))
@@ -227,16 +256,15 @@ class Merging:
         places = ", ".join(f"CAST(NULL AS BIGINT) AS {quoted(name)}" for name in (FILE, POSITION, ROW_ID))
         shown = "".join(f", {value} AS {quoted(name)}" for name, value in self._values(NOT_MATCHED).items())
         head = f"SELECT {places}, {self._first(NOT_MATCHED)} AS {quoted(CLAUSE)}, '' AS {quoted(NAMED)}{shown} FROM "
-        sql = f"{head}{quoted('_')} AS {quoted(self.statement.source.alias)}"
+        sql = f"{head}{self.statement.source.in_from}"
         new = run_query(self.spark, bound(self.change.found, self.spark, sql, {len(head): _NEW}))
         changes = together(matched, stack.enter_context(kept(new)))
         return replace(planned, changes=changes, is_kept=True)
 
     def _files(self, keys: Sequence[Equality]) -> tuple[Predicate, ...]:
         """What is true of the table's rows that are in a pair."""
-        statement, table = self.statement, self.change.table
-        given = [*self.given, statement.source.alias]
-        said = comparisons(self.spark, statement.condition, statement.target.alias, table, given)
+        condition, table = self.statement.condition, self.change.table
+        said = comparisons(self.spark, condition, self.change.side(), table, self._side(NOT_MATCHED))
         return (*said, *files_with_keys(self.spark, self.source, keys))
 
     def _check_sides(self) -> None:
@@ -250,14 +278,13 @@ class Merging:
                 show_as(self.change.placed(self.spark).rows, TARGET_VIEW)
                 side = self._side(rows)
                 head = f"SELECT {', '.join(enclosed(side.own(text)) for text in texts)} FROM "
-                sql = f"{head}{quoted('_')} AS {quoted(side.alias)}"
+                of_target = self.statement.target.in_from()
+                sql = head + (self.statement.source.in_from if rows == NOT_MATCHED else of_target)
                 query_columns(self.spark, bound(self.change.found, self.spark, sql, {len(head): view}))
 
     def _keys(self) -> list[Equality]:
-        statement = self.statement
-        return equalities(
-            statement.condition, statement.target.alias, statement.source.alias, self.change.table, self.given
-        )  # fmt: skip
+        condition, table = self.statement.condition, self.change.table
+        return equalities(condition, self.change.side(), self._side(NOT_MATCHED), table)
 
     @property
     def _joined(self) -> str:
@@ -270,9 +297,13 @@ class Merging:
         return f"concat({named})" if named else "'?'"
 
     def _side(self, rows: str) -> Side:
-        if rows == NOT_MATCHED:
-            return Side(self.statement.source.alias, self.given)
-        return Side(self.statement.target.alias, [column.name for column in self.change.table.columns])
+        """The side that such rows are of."""
+        if rows != NOT_MATCHED:
+            return self.change.side()
+        source, session = self.statement.source, self.change.session
+        if source.name is None or source.alias:
+            return Side((source.own_name,), self.given, source.qualifier)
+        return Side(source.name.within(session.lake_name, session.schema), self.given, source.qualifier)
 
     def _meant(self, rows: str, text: str) -> str:
         """The text as it is meant where rows of one side alone are: a plain name is that side's column."""
@@ -336,5 +367,5 @@ def _all_of_source(statement: Merge, table: Table, given: Sequence[str], asked: 
             asked, f"`*` takes every column from the source, which has no {missing[0]}", "Name the columns.",
             statement.target.name.place,
         )  # fmt: skip
-    alias = quoted(statement.source.alias)
+    alias = statement.source.qualifier
     return {place: f"{alias}.{quoted(known[fold(column.name)])}" for place, column in enumerate(table.columns)}

@@ -56,8 +56,7 @@ def _replace(session: LakeSession, statement: Insert) -> Outcome:
 
 
 def _target(statement: Insert) -> Target:
-    alias = statement.alias or statement.name.parts[-1]
-    return Target(statement.name, ".".join(map(quoted, statement.name.parts)), alias)
+    return Target(statement.name, ".".join(map(quoted, statement.name.parts)), statement.alias)
 
 
 def _remove(statement: Insert, change: Change, spark: Spark, work: Writing, batch: SparkRows) -> tuple[Predicate, ...]:
@@ -77,7 +76,7 @@ def _remove(statement: Insert, change: Change, spark: Spark, work: Writing, batc
         return ()
     check_known(statement, table, replaced.using)
     keys = [_column(table, name) for name in replaced.using]
-    said = comparisons(spark, replaced.condition, _target(statement).alias, table)
+    said = comparisons(spark, replaced.condition, change.side(), table)
     where = (*said, *_files_with(spark, batch, keys, is_null_safe=False))
     planned = change.plan(spark, _rows_to_go(statement, replaced, table), where)
     work.remove_rows(spark, planned.changes, planned.placed, table)

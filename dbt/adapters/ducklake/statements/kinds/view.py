@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dbt.adapters.ducklake.lake import Table, fold
 from dbt.adapters.ducklake.spark.kept import keep
 from dbt.adapters.ducklake.spark.query import query_columns, run_query, show_as
 from dbt.adapters.ducklake.statements.errors import NotAllowed
-from dbt.adapters.ducklake.statements.names import TableUse, names_in, place_in, quoted, replaced
+from dbt.adapters.ducklake.statements.names import QueryNames, TableUse, names_in, place_in, quoted, replaced
 from dbt.adapters.ducklake.statements.outcome import Outcome
 from dbt.adapters.ducklake.statements.reader import Name, Reader
-from dbt.adapters.ducklake.statements.resolve import bound, reading
+from dbt.adapters.ducklake.statements.resolve import bound, reading, tables_in
+from dbt.adapters.ducklake.statements.scopes import Located
 from dbt.adapters.ducklake.statements.session import LakeSession
 from dbt.adapters.ducklake.statements.translate import SPARK_COLUMNS, SPARK_SQL, duckdb_query_of, only_for_spark
 from dbt.adapters.ducklake.statements.writing import writing
@@ -86,8 +88,7 @@ def _in_lake(session: LakeSession, statement: CreateView) -> Outcome:
     lake = session.lake(name.lake)
     if statement.if_not_exists and lake.snapshot().find(name.schema, name.name) is not None:
         return Outcome(_CODE)
-    columns = _checked_columns(session, statement)
-    in_spark = _whole_names(session, statement)
+    columns, in_spark = _analysed(session, statement)
     in_duckdb = _for_duckdb(session, name.lake, in_spark)
     if in_duckdb is None:
         session.warn(f"View {name} is for Spark only: its SQL could not be translated to DuckDB's.")
@@ -103,27 +104,28 @@ def _in_lake(session: LakeSession, statement: CreateView) -> Outcome:
     return Outcome(_CODE, snapshot=found.snapshot)
 
 
-def _checked_columns(session: LakeSession, statement: CreateView) -> list[tuple[str, str]]:
-    """The names and types of the view's columns, after Spark has looked at its query."""
-    with session.spark.job(f"{_CODE} {statement.name}") as spark:
-        with reading(session) as found:
-            sql = bound(found, spark, statement.query)
-        columns = query_columns(spark, sql)
+def _analysed(session: LakeSession, statement: CreateView) -> tuple[list[tuple[str, str]], str]:
+    """The names and types of the view's columns as Spark finds them, and its query with whole names."""
+    with session.spark.job(f"{_CODE} {statement.name}") as spark, reading(session) as found:
+        columns = query_columns(spark, bound(found, spark, statement.query))
+        names = names_in(statement.query)
+        in_spark = _with_whole_names(session, statement, names, tables_in(found, spark, statement.query, names))
     named = [name for name, _ in statement.columns] or [name for name, _ in columns]
     if len(named) != len(columns):
         raise NotAllowed(
             f"create view {statement.name}", f"it names {len(named)} columns and its query has {len(columns)}",
             "Name them all or none.", statement.name.place,
         )  # fmt: skip
-    return [(name, kind) for name, (_, kind) in zip(named, columns, strict=True)]
+    return [(name, kind) for name, (_, kind) in zip(named, columns, strict=True)], in_spark
 
 
-def _whole_names(session: LakeSession, statement: CreateView) -> str:
+def _with_whole_names(
+    session: LakeSession, statement: CreateView, names: QueryNames, tables: Mapping[int, Located]
+) -> str:
     """The query with every table's schema, so that it means the same to readers with another schema of their own.
 
     The lake's own name is left out: others attach it under another.
     """
-    names = names_in(statement.query)
     home = session.whole(statement.name)
     whole = {}
     for use in names.tables:
@@ -140,7 +142,7 @@ def _whole_names(session: LakeSession, statement: CreateView) -> str:
             whole[use.start] = ".".join(map(quoted, parts)) + _travel_text(statement.query, use)
         elif fold(use.name.parts[0]) == fold(home.lake):
             whole[use.start] = ".".join(map(quoted, use.name.parts[1:])) + _travel_text(statement.query, use)
-    return replaced(statement.query, names, whole)
+    return replaced(statement.query, names, whole, tables)
 
 
 def _travel_text(query: str, use: TableUse) -> str:
