@@ -34,6 +34,7 @@ from dbt.adapters.ducklake.statements.kinds.comment import follow_comments
 from dbt.adapters.ducklake.statements.kinds.drop import Drop, Truncate, run_drop, run_truncate
 from dbt.adapters.ducklake.statements.kinds.schema import CreateSchema, run_create_schema
 from dbt.adapters.ducklake.statements.kinds.view import CreateView, run_create_view
+from dbt.adapters.ducklake.statements.moment import literal
 from dbt.adapters.ducklake.statements.outcome import Outcome
 from dbt.adapters.ducklake.statements.reader import Name
 
@@ -239,7 +240,13 @@ class DuckLakeAdapter(LakeOperations):
     def keep_rows(self, relation: BaseRelation, sql: str) -> None:
         """A temporary view of rows that are computed once, however often they are read before the node ends."""
         with self._session() as session:
-            run_create_view(session, CreateView(_name(relation), sql, replace=True, temporary=True, kept=True))
+            run_create_view(session, CreateView(_name(relation), sql, replace=True, temporary=True, pinned=True))
+
+    @available.parse(lambda *a, **k: "")
+    def time_of_node(self) -> str:
+        """One time for all that a node asks it of, as Spark SQL."""
+        with self._session() as session:
+            return literal(session.time_of_node())
 
     @available.parse(lambda *a, **k: [])
     def shared_columns(self, batch: BaseRelation, target: BaseRelation, mode: str) -> list[str]:

@@ -64,7 +64,7 @@ def _rows(session: LakeSession, spark: Spark, relation: str, model: Mapping[str,
         raise DbtRuntimeError(_said(relation, model, code, error)) from error
     finally:
         # What the model set for itself is not for writing its table.
-        session.spark.settle()
+        session.settle()
     rows = as_rows(spark, returned)
     if rows is None:
         raise DbtRuntimeError(

@@ -14,6 +14,7 @@ SparkRoomError
 ├── MatchedTwice           one row of a table is changed by several rows of a source
 ├── WriteRefused           rows that cannot be written as the table wants them
 ├── JobFailed              Spark refused a query, or a job of it failed
+├── RowsLost               rows that a statement had computed were lost with an executor
 └── JobCancelled           the user stopped it
 """
 
@@ -136,9 +137,26 @@ class JobFailed(SparkRoomError):
         return cls(_said(error), condition, _line(error))
 
 
+class RowsLost(SparkRoomError):
+    def __init__(self) -> None:
+        super().__init__(
+            "An executor was lost with rows that this statement had computed and must not compute a second time. "
+            "Nothing was written."
+        )
+
+
 class JobCancelled(SparkRoomError):
     def __init__(self) -> None:
         super().__init__("The Spark job was cancelled. Nothing was written.")
+
+
+# Spark's name for the error, in its own message or in that of a cause.
+_LOST = "[CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND]"
+
+
+def failure(error: BaseException) -> JobFailed | RowsLost:
+    """What an error of Spark's means for the statement that ran."""
+    return RowsLost() if _LOST in str(error) else JobFailed.from_error(error)
 
 
 _CLASS = re.compile(r"^\[([A-Z0-9_.]+)\] ")

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column as Expression
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from dbt.adapters.ducklake.lake import Column, Value
+from dbt.adapters.ducklake.spark.pinned import total_size
 from dbt.adapters.ducklake.spark.schema import quoted
 
 # Up to so many keys, each is looked for in the statistics of each file.
@@ -26,25 +27,25 @@ class Keys:
     greatest: Value = None
 
 
-def keys_of(spark: SparkSession, rows: DataFrame, wanted: Sequence[tuple[Column, str]]) -> list[Keys | None]:
-    """Of each pair (column of a table, column of the rows) what keys the rows have; None where the two types do not
-    compare as the lake's values do."""
+def keys_of(rows: DataFrame, wanted: Sequence[tuple[Column, str]]) -> tuple[list[Keys | None], int]:
+    """Return which keys the rows have for each pair (column of a table, column of the rows), and the rows' size.
+
+    None for a pair whose two types do not compare as the lake's values do.
+    """
     shown = {place: _value(rows, column, name) for place, (column, name) in enumerate(wanted)}
     asked = {place: value for place, value in shown.items() if value is not None}
-    if not asked:
-        return [None] * len(wanted)
     bounds = [
         one
         for value in asked.values()
         for one in (F.min(value), F.max(value), F.count(F.lit(1)) - F.count(value), F.approx_count_distinct(value))
     ]
-    found = [column.to_pylist()[0] for column in rows.agg(*bounds).toArrow().columns]
+    size, *found = [column.to_pylist()[0] for column in rows.agg(total_size(rows), *bounds).toArrow().columns]
     answers: list[Keys | None] = [None] * len(wanted)
     for at, (place, value) in enumerate(asked.items()):
         least, greatest, nulls, distinct = found[at * 4 : at * 4 + 4]
         few = _distinct(rows, value) if distinct <= _FEW else None
         answers[place] = Keys(bool(nulls), few, least, greatest)
-    return answers
+    return answers, size
 
 
 def _distinct(rows: DataFrame, value: Expression) -> tuple[Value, ...] | None:

@@ -27,7 +27,7 @@ _ARROW: dict[type[T.DataType], pa.DataType] = {
     T.TimestampNTZType: pa.timestamp("us"),
 }
 # What Spark keeps as microseconds, by its own ticks in a second.
-_TICKS = {"timestamp_s": 1, "timestamp_ms": 10**3, "timestamp": 10**6, "timestamptz": 10**6, "timestamp_ns": 10**9}
+TICKS = {"timestamp_s": 1, "timestamp_ms": 10**3, "timestamp": 10**6, "timestamptz": 10**6, "timestamp_ns": 10**9}
 
 
 def dataframe_of(spark: SparkSession, columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> DataFrame:
@@ -77,6 +77,6 @@ def _spark_value(column: Column, value: Any) -> Any:
         return [(_spark_value(key, name), _spark_value(held, content)) for name, content in value]
     if isinstance(leaf_type(column.name, column.type), T.StringType):
         return value if isinstance(value, str) else value_text(column.type, value)
-    if column.type.name in _TICKS and abs(value) != INFINITE_TICKS:
-        return value * 10**6 // _TICKS[column.type.name]
+    if column.type.name in TICKS and abs(value) != INFINITE_TICKS:
+        return value * 10**6 // TICKS[column.type.name]
     return value

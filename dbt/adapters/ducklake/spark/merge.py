@@ -1,12 +1,11 @@
 """Rows that a statement changes → files that hold the new ones, and the places of those that go.
 
-The changed rows are computed once and kept while they are counted, removed and written.
+The changed rows are computed once: they are counted, removed and written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -18,8 +17,8 @@ from dbt.adapters.ducklake.lake import FileToAdd, Table
 from dbt.adapters.ducklake.spark.assignment import assigned
 from dbt.adapters.ducklake.spark.delete import Removed, remove_delete_files, remove_rows
 from dbt.adapters.ducklake.spark.errors import MatchedTwice
-from dbt.adapters.ducklake.spark.kept import kept
 from dbt.adapters.ducklake.spark.local_rows import keys_dataframe
+from dbt.adapters.ducklake.spark.pinned import pinned
 from dbt.adapters.ducklake.spark.scan import FILE, INLINED, POSITION, ROW_ID, Placed
 from dbt.adapters.ducklake.spark.schema import ROW_IDS
 from dbt.adapters.ducklake.spark.storage import Storage
@@ -59,51 +58,51 @@ def change_rows(
     clauses: Sequence[Clause],
     settings: WriteSettings,
     sort_by: Sequence[Expression] = (),
-    is_kept: bool = False,
+    is_pinned: bool = False,
 ) -> Changed:
     """Write what the clauses make of the rows of `changes`, which has CLAUSE, the places and the clauses' values, and
-    may be `kept` already.
+    may be pinned already.
 
-    MatchedTwice where two rows of a source change one of the table. After any error no file is left.
+    MatchedTwice if two rows of a source change one row of the table. After any error no file is left.
     """
     changed = changes.where(F.col(CLAUSE).isNotNull())
-    with nullcontext(changed) if is_kept else kept(changed) as rows:
-        counted = _counted(rows)
-        _refuse_twice(table, rows, clauses, counted)
-        by_kind = {
-            kind: sum(one.rows for one in counted if clauses[one.clause].kind == kind)
-            for kind in ("insert", "update", "delete")
-        }
-        in_files: dict[int, int] = {}
-        for one in counted:
-            if one.file is not None:
-                in_files[one.file] = in_files.get(one.file, 0) + one.places
-        gone = rows.where(F.col(FILE).isNotNull()).select(FILE, POSITION)
-        if by_kind["delete"] > sum(one.places for one in counted if clauses[one.clause].kind == "delete"):
-            gone = gone.distinct()
-        removed = remove_rows(spark, storage, table, placed, gone, in_files) if in_files else Removed()
-        added: list[FileToAdd] = []
-        try:
-            if by_kind["update"]:
-                new = _new_rows(spark, table, placed, rows, clauses, "update")
-                added += write_rows(spark, storage, new, table, settings, sort_by, own=ROW_IDS)
-            if by_kind["insert"]:
-                new = _new_rows(spark, table, placed, rows, clauses, "insert")
-                added += write_rows(spark, storage, new, table, settings, sort_by)
-        except BaseException:
-            remove_files(storage, added)
-            remove_delete_files(storage, removed.deletes)
-            raise
+    rows = changed if is_pinned else pinned(changed)
+    counted = _counted(rows)
+    _refuse_twice(table, rows, clauses, counted)
+    by_kind = {
+        kind: sum(one.rows for one in counted if clauses[one.clause].kind == kind)
+        for kind in ("insert", "update", "delete")
+    }
+    in_files: dict[int, int] = {}
+    for one in counted:
+        if one.file is not None:
+            in_files[one.file] = in_files.get(one.file, 0) + one.places
+    gone = rows.where(F.col(FILE).isNotNull()).select(FILE, POSITION)
+    if by_kind["delete"] > sum(one.places for one in counted if clauses[one.clause].kind == "delete"):
+        gone = gone.distinct()
+    removed = remove_rows(spark, storage, table, placed, gone, in_files) if in_files else Removed()
+    added: list[FileToAdd] = []
+    try:
+        if by_kind["update"]:
+            new = _new_rows(spark, table, placed, rows, clauses, "update")
+            added += write_rows(spark, storage, new, table, settings, sort_by, own=ROW_IDS)
+        if by_kind["insert"]:
+            new = _new_rows(spark, table, placed, rows, clauses, "insert")
+            added += write_rows(spark, storage, new, table, settings, sort_by)
+    except BaseException:
+        remove_files(storage, added)
+        remove_delete_files(storage, removed.deletes)
+        raise
     deleted = removed.count - by_kind["update"]
     return Changed(tuple(added), removed, by_kind["insert"], by_kind["update"], deleted)
 
 
 def remove_placed(spark: SparkSession, storage: Storage, table: Table, placed: Placed, gone: DataFrame) -> Removed:
     """Remove the rows whose places `gone` has, each once."""
-    with kept(gone.select(FILE, POSITION)) as places:
-        counted = places.groupBy(FILE).agg(F.count(F.lit(1))).toArrow()
-        counts = dict(zip(*(column.to_pylist() for column in counted.columns), strict=True))
-        return remove_rows(spark, storage, table, placed, places, counts) if counts else Removed()
+    places = pinned(gone.select(FILE, POSITION))
+    counted = places.groupBy(FILE).agg(F.count(F.lit(1))).toArrow()
+    counts = dict(zip(*(column.to_pylist() for column in counted.columns), strict=True))
+    return remove_rows(spark, storage, table, placed, places, counts) if counts else Removed()
 
 
 @dataclass(frozen=True)

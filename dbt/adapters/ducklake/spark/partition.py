@@ -25,7 +25,7 @@ from dbt.adapters.ducklake.lake import (
 )
 from dbt.adapters.ducklake.spark.murmur import bucket_of
 from dbt.adapters.ducklake.spark.schema import quoted
-from dbt.adapters.ducklake.spark.times import naive_in_utc
+from dbt.adapters.ducklake.spark.times import date_in_utc, hour_in_utc
 
 _KEY = "_ducklake_key_{}"
 _NULL, _VALUE = "n", "v"
@@ -100,14 +100,21 @@ def _raw(value: Expression, column: Column, transform: str) -> Expression:
     if buckets := bucket_count(transform):
         return bucket_of(value, column, buckets)
     if transform in CALENDAR_PARTS:
-        naive = naive_in_utc(value) if column.type.name == "timestamptz" else value
-        part = {"year": F.year, "month": F.month, "day": F.dayofmonth, "hour": F.hour}[transform](naive)
-        return F.when(~_is_endless(value, column), part)
+        return F.when(~_is_endless(value, column), _part(value, column, transform))
     if column.type.name == "date":
         return F.unix_date(value)
     if column.type.name == "timestamptz":
         return F.unix_micros(value)
     return F.hex(value) if column.type.name == "blob" else value
+
+
+def _part(value: Expression, column: Column, transform: str) -> Expression:
+    """A part of a time; of a timestamp with a zone, that of its moment in UTC."""
+    is_zoned = column.type.name == "timestamptz"
+    if transform == "hour":
+        return hour_in_utc(value) if is_zoned else F.hour(value)
+    part = {"year": F.year, "month": F.month, "day": F.dayofmonth}[transform]
+    return part(date_in_utc(value) if is_zoned else value)
 
 
 def _is_endless(value: Expression, column: Column) -> Expression:

@@ -25,11 +25,11 @@ from dbt.adapters.ducklake.lake import (
     SnapshotId,
     Table,
     TableFiles,
-    parse_value,
 )
 from dbt.adapters.ducklake.spark.deleted import file_number, without_deleted
 from dbt.adapters.ducklake.spark.errors import UnsupportedType
 from dbt.adapters.ducklake.spark.footers import FileLayout, layout_of, read_footers
+from dbt.adapters.ducklake.spark.literals import literal_of_text
 from dbt.adapters.ducklake.spark.local_rows import dataframe_of, keys_dataframe
 from dbt.adapters.ducklake.spark.schema import (
     FIELD_ID,
@@ -358,17 +358,10 @@ def _with_names_of(column: Column, kind: T.DataType) -> T.DataType:
 
 
 def _literal(column: Column, text: str | None) -> Expression:
-    kind = spark_type(column)
-    if text is None:
-        return F.lit(None).cast(kind).alias(column.name)
-    return F.lit(_spark_text(column.type, text)).cast(kind).alias(column.name)
-
-
-def _spark_text(kind: ColumnType, text: str) -> object:
-    value = parse_value(kind, text)
-    if kind.name == "blob":
-        return bytearray(value)
-    return text if not isinstance(value, bool) else value
+    if column.children:
+        # Only NULL: no other value of a nested column has a text.
+        return F.lit(None).cast(spark_type(column)).alias(column.name)
+    return F.expr(literal_of_text(column, text)).alias(column.name)
 
 
 def _named_by(mapping: NameMapping, columns: Sequence[Column], fields: list[T.StructField]) -> list[T.StructField]:

@@ -17,7 +17,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from dbt.adapters.ducklake.spark.errors import JobCancelled, JobFailed, OtherSparkRunning, SparkUnavailable
+from dbt.adapters.ducklake.spark.errors import JobCancelled, OtherSparkRunning, SparkUnavailable, failure
 from dbt.adapters.ducklake.spark.java import OPTIONS, check_java, class_archive, options_with
 
 # What a lake is read and written by, whatever the user sets: field ids find columns, timestamps are microseconds, and
@@ -143,7 +143,7 @@ class SparkHandle:
         except (PySparkException, Py4JError) as error:
             if self._cancelled:
                 raise JobCancelled from error
-            raise JobFailed.from_error(error) from error
+            raise failure(error) from error
         finally:
             self._depth -= 1
             if self._depth == 0:

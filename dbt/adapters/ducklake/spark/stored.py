@@ -16,14 +16,14 @@ from pyspark.sql import types as T
 from dbt.adapters.ducklake.lake import INFINITE_DAYS, INFINITE_TICKS, Column, ColumnId, ColumnType
 from dbt.adapters.ducklake.spark.errors import UnsupportedType
 from dbt.adapters.ducklake.spark.schema import FIELD_ID, leaf_type, spark_type
-from dbt.adapters.ducklake.spark.times import divided, naive_from_micros, naive_in_utc, zoned_from_utc
+from dbt.adapters.ducklake.spark.times import MICROS_PER_DAY, divided, naive_from_micros, zoned_from_micros
 
 StoredTypes = Mapping[ColumnId, ColumnType]
 
 # Types whose Parquet form differs between the writers of a lake: only a file's footer tells.
 AMBIGUOUS = frozenset({"int128", "uint128", "uuid", "time", "time_ns", "timetz", "interval", "timestamp_ms"})
 _AS_DIGITS = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "decimal", "boolean"})
-_NAIVE = frozenset({"timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns"})
+_MOMENTS = frozenset({"timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamptz"})
 _TEXTS = frozenset({"varchar", "json"})
 
 
@@ -37,25 +37,28 @@ def read_type(column: Column, stored: StoredTypes) -> T.DataType:
     if kind.name == "map":
         key, held = (read_type(child, stored) for child in column.children)
         return T.MapType(key, held)
-    return _read_leaf(column.name, stored.get(column.id, kind))
+    return _read_leaf(column, stored.get(column.id, kind))
 
 
 def read_field(column: Column, stored: StoredTypes) -> T.StructField:
     return T.StructField(column.name, read_type(column, stored), metadata={FIELD_ID: int(column.id)})
 
 
-def _read_leaf(name: str, stored: ColumnType) -> T.DataType:
+def _read_leaf(column: Column, stored: ColumnType) -> T.DataType:
     # Spark would multiply milliseconds into a long, and fail at DuckDB's infinities.
     if stored.name in ("time", "time_ns", "timetz", "timestamp_ns", "timestamp_ms"):
         return T.LongType()
+    # As microseconds: a cast would go by the session's zone.
+    if stored.name == "timestamp" and column.type.name == "timestamptz":
+        return T.LongType()
     if stored.name in ("uuid", "interval"):
         return T.BinaryType()
-    return leaf_type(name, stored)
+    return leaf_type(column.name, stored)
 
 
 def needs_conversion(column: Column, stored: StoredTypes) -> bool:
     types = ((stored.get(leaf.id, leaf.type), leaf) for leaf in column.leaves())
-    return any(_read_leaf(leaf.name, held) != leaf_type(leaf.name, leaf.type) for held, leaf in types)
+    return any(_read_leaf(leaf, held) != leaf_type(leaf.name, leaf.type) for held, leaf in types)
 
 
 def converted(read: Expression, column: Column, stored: StoredTypes) -> Expression:
@@ -90,18 +93,23 @@ def _converted_leaf(read: Expression, column: Column, stored: ColumnType) -> Exp
         return _as_text(read, column, stored)
     if stored.name in _TEXTS:
         raise _no_way(column, stored)
-    if stored.name == "timestamp_ns":
-        read = _naive_from_nanos(read)
-    if stored.name == "timestamp_ms":
-        read = _naive_from_ticks(read, INFINITE_TICKS, 1000, column)
-    if stored.name == "date" and wanted.name in (*_NAIVE, "timestamptz"):
-        read = _naive_from_ticks(F.unix_date(read).cast("bigint"), INFINITE_DAYS, 86_400_000_000, column)
-    if wanted.name == "timestamptz" and stored.name != "timestamptz":
-        # DuckDB takes times without a zone for UTC here; a cast would take them for the session's zone.
-        return zoned_from_utc(read.cast("timestamp_ntz"))
-    if wanted.name in _NAIVE and stored.name == "timestamptz":
-        return naive_in_utc(read)
+    if wanted.name in _MOMENTS and (stored.name in _MOMENTS or stored.name == "date"):
+        # DuckDB takes a time without a zone for one in UTC here, and the other way round.
+        micros = _micros(read, column, stored)
+        return zoned_from_micros(micros) if wanted.name == "timestamptz" else naive_from_micros(micros)
     return read.cast(spark_type(column))
+
+
+def _micros(read: Expression, column: Column, stored: ColumnType) -> Expression:
+    """The microseconds since 1970 of a date or a timestamp, which came as `_read_leaf` says; an infinity stays one."""
+    if stored.name == "timestamp_ns":
+        endless = F.abs(read) == F.lit(INFINITE_TICKS)
+        return F.when(endless, read).otherwise(divided(read, 1000))
+    if stored.name == "timestamp_ms":
+        return _micros_of_ticks(read, INFINITE_TICKS, 1000, column)
+    if stored.name == "date":
+        return _micros_of_ticks(F.unix_date(read).cast("bigint"), INFINITE_DAYS, MICROS_PER_DAY, column)
+    return F.unix_micros(read) if stored.name == "timestamptz" else read
 
 
 def _as_text(read: Expression, column: Column, stored: ColumnType) -> Expression:
@@ -132,24 +140,17 @@ def _uuid_text(read: Expression) -> Expression:
     return F.when(read.isNotNull(), F.concat_ws("-", *parts))
 
 
-def _naive_from_nanos(ticks: Expression) -> Expression:
-    """Microseconds; an infinity stays one."""
-    endless = F.abs(ticks) == F.lit(INFINITE_TICKS)
-    return naive_from_micros(F.when(endless, ticks).otherwise(divided(ticks, 1000)))
-
-
-def _naive_from_ticks(ticks: Expression, endless: int, micros: int, column: Column) -> Expression:
-    """The moment of ticks of so many microseconds each; `endless` is an infinity and stays one."""
+def _micros_of_ticks(ticks: Expression, endless: int, micros: int, column: Column) -> Expression:
+    """Ticks of so many microseconds each as microseconds; `endless` is an infinity and stays one."""
     is_far = F.abs(ticks) > F.lit(INFINITE_TICKS // micros)
     text = F.concat(F.lit(f"Column {column.name} has a moment that Spark does not have. Its ticks since 1970: "),
                     ticks.cast("string"))  # fmt: skip
-    found = (
+    return (
         F.when(ticks == F.lit(endless), F.lit(INFINITE_TICKS))
         .when(ticks == F.lit(-endless), F.lit(-INFINITE_TICKS))
         .when(is_far, F.raise_error(text).cast("bigint"))
         .otherwise(ticks * F.lit(micros))
     )
-    return naive_from_micros(found)
 
 
 def _time_text(ticks: Expression, per_micro: int) -> Expression:

@@ -1,4 +1,4 @@
-"""A statement that another commit overtook runs again on what is there now."""
+"""A statement runs again if another commit overtook it, or if rows that it had computed were lost."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from weakref import WeakKeyDictionary
 
 from dbt.adapters.ducklake.lake import CommitConflict, Lake, fold
+from dbt.adapters.ducklake.spark.errors import RowsLost
 from dbt.adapters.ducklake.statements.outcome import Outcome
 from dbt.adapters.ducklake.statements.reader import Name
 from dbt.adapters.ducklake.statements.session import LakeSession
@@ -31,8 +32,8 @@ _turns = _Turns()
 
 
 def again_where_others_were_faster(session: LakeSession, name: Name, once: Callable[[], Outcome]) -> Outcome:
-    """Run a statement; where another commit changed what it read, run it again, as often as the lake's `retries` say.
-    The last conflict is the caller's: it names who won."""
+    """Run a statement. If another commit changed what it read, or an executor was lost with rows that it had computed,
+    run it again, at most as often as the lake's `retries`; the last error is the caller's."""
     whole = session.whole(name)
     lake, said = session.lake(whole.lake), session.said
     patience = lake.description.patience
@@ -47,4 +48,9 @@ def again_where_others_were_faster(session: LakeSession, name: Name, once: Calla
                 time.sleep(patience.pause(attempt))
                 if attempt == 0:
                     turn.enter_context(_turns.at(lake, f"{whole.schema}.{whole.name}"))
+            except RowsLost as error:
+                session.warn(f"{error} It runs again (attempt {attempt + 2} of {patience.attempts}).")
+                session.said = said
+                for pin in list(session.pinned.values()):
+                    pin()
         return once()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from dbt.adapters.ducklake.lake import Predicate, Table, fold
 from dbt.adapters.ducklake.spark.merge import CLAUSE, NAMED, Clause
 from dbt.adapters.ducklake.spark.query import Rows as SparkRows
-from dbt.adapters.ducklake.spark.query import Spark, run_query, show_as
+from dbt.adapters.ducklake.spark.query import Spark, show_as
 from dbt.adapters.ducklake.spark.scan import FILE, POSITION, ROW_ID, Placed, scan_placed
 from dbt.adapters.ducklake.spark.write import WriteSettings
 from dbt.adapters.ducklake.statements.again import again_where_others_were_faster
@@ -21,7 +21,7 @@ from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.names import quoted
 from dbt.adapters.ducklake.statements.outcome import Outcome, changed_rows
 from dbt.adapters.ducklake.statements.reader import Name, Reader
-from dbt.adapters.ducklake.statements.resolve import Reading, bound, reading
+from dbt.adapters.ducklake.statements.resolve import Reading, reading, rows_of
 from dbt.adapters.ducklake.statements.session import LakeSession
 from dbt.adapters.ducklake.statements.writing import Writing, table_named, writing
 
@@ -201,8 +201,7 @@ class Planned:
     settings: WriteSettings
     # What is true of all rows of the table that matter here.
     where: tuple[Predicate, ...] = ()
-    # Whether computing the changes twice costs nothing.
-    is_kept: bool = False
+    is_pinned: bool = False
 
 
 class Change:
@@ -222,7 +221,7 @@ class Change:
         placed = self.placed(spark, where)
         show_as(placed.rows, TARGET_VIEW)
         sql, own = rows.query(self.target)
-        changes = run_query(spark, bound(self.found, spark, sql, own))
+        changes = rows_of(self.found, spark, sql, own)
         return Planned(rows.clauses, placed, changes, WriteSettings.of(self.lake.options(), self.table), tuple(where))
 
     def side(self) -> Side:
@@ -245,6 +244,6 @@ class Change:
         with writing(self.session, self.lake, self.base) as work:
             self.look_in(work, planned.where)
             done = work.change_rows(
-                spark, planned.changes, planned.clauses, planned.placed, self.table, planned.settings, planned.is_kept
+                spark, planned.changes, planned.clauses, planned.placed, self.table, planned.settings, planned.is_pinned
             )  # fmt: skip
         return changed_rows(self.code, done, work.snapshot)

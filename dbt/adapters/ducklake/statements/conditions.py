@@ -23,6 +23,7 @@ from dbt.adapters.ducklake.lake import (
     parse_value,
 )
 from dbt.adapters.ducklake.spark.keys import WHOLE, keys_of
+from dbt.adapters.ducklake.spark.pinned import broadcast_if_small
 from dbt.adapters.ducklake.spark.query import Rows, Spark, setting
 
 _OPERATORS: Mapping[type[exp.Expr], str] = {
@@ -106,18 +107,19 @@ def equalities(condition: str, target: Side, source: Side, table: Table) -> list
     return found
 
 
-def files_with_keys(spark: Spark, source: Rows, keys: Sequence[Equality]) -> tuple[Predicate, ...]:
-    """What must be true of the table's rows that match any row of the source."""
-    wanted = [(key.column, key.source) for key in keys]
+def matched_by(spark: Spark, source: Rows, keys: Sequence[Equality]) -> tuple[tuple[Predicate, ...], Rows]:
+    """Return what is true of every row of the table that matches a row of the source, and the source for a join with
+    them. The source must be pinned: other rows of it would match other rows."""
+    answers, size = keys_of(source, [(key.column, key.source) for key in keys])
     found: list[Predicate] = []
-    for key, values in zip(keys, keys_of(spark, source, wanted), strict=True):
+    for key, values in zip(keys, answers, strict=True):
         if values is None or (key.is_null_safe and values.has_nulls):
             continue
         if values.all_of_them is not None:
             found.append(IsIn(key.column.id, values.all_of_them))
         elif values.least is not None:
             found.append(Between(key.column.id, values.least, values.greatest))
-    return tuple(found)
+    return tuple(found), broadcast_if_small(spark, source, size)
 
 
 def comparisons(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dbt.adapters.ducklake.lake import Column
-from dbt.adapters.ducklake.spark.schema import string_literal
+from dbt.adapters.ducklake.spark.literals import literal_of_text
 from dbt.adapters.ducklake.statements.translate import spark_expression_of
 
 
@@ -14,4 +14,4 @@ def default_of(column: Column) -> str:
         return "NULL"
     if column.default.kind == "expression":
         return spark_expression_of(text)
-    return string_literal(text)
+    return literal_of_text(column, text)

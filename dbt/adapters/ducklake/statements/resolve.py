@@ -15,6 +15,7 @@ from dbt.adapters.ducklake.spark.session import CATALOGS, FILES
 from dbt.adapters.ducklake.statements.doors import refuse, refuse_in_text
 from dbt.adapters.ducklake.statements.errors import NameNotFound, NotAllowed
 from dbt.adapters.ducklake.statements.functions import rows_of_function
+from dbt.adapters.ducklake.statements.moment import at_moment, now
 from dbt.adapters.ducklake.statements.names import QueryNames, TableUse, Travel, names_in, place_in, quoted, replaced
 from dbt.adapters.ducklake.statements.reader import Name
 from dbt.adapters.ducklake.statements.scopes import Located
@@ -38,6 +39,8 @@ class Reading:
     # The tables of the present that were read, by their lakes, and whether it is not known what else was.
     tables: set[tuple[str, int]] = field(default_factory=set)
     is_open: bool = False
+    # The time of a statement that takes several queries; None if Spark's own will do.
+    moment: int | None = None
 
     def of(self, lake_name: str) -> Snapshot:
         key = fold(lake_name)
@@ -50,9 +53,12 @@ class Reading:
 
 
 @contextmanager
-def reading(session: LakeSession) -> Iterator[Reading]:
-    """Read what a statement needs of its lake's metadata in one go: a file is opened once."""
-    found = Reading(session)
+def reading(session: LakeSession, has_one_time: bool = False) -> Iterator[Reading]:
+    """Read what a statement needs of its lake's metadata in one go: a file is opened once.
+
+    With `has_one_time` all queries of the statement see the same time.
+    """
+    found = Reading(session, moment=now() if has_one_time else None)
     with session.lake(session.lake_name).reading() as snapshot:
         found.snapshots[fold(session.lake_name)] = snapshot
         yield found
@@ -64,7 +70,31 @@ def bound(found: Reading, spark: Spark, sql: str, own: Mapping[int, str] = _NONE
     `own` are views that the caller made, by where in the text the names stand that they replace.
     """
     refuse_in_text(found.session, sql)
-    return _bound(found, spark, sql, _home(found.session), (), own)
+    return _bound(found, spark, sql, _home(found.session), (), own)[0]
+
+
+def rows_of(found: Reading, spark: Spark, sql: str, own: Mapping[int, str] = _NONE) -> Rows:
+    """The rows of a query, bound as by `bound`, at the time of the statement."""
+    refuse_in_text(found.session, sql)
+    return _rows(found, spark, sql, _home(found.session), (), own)
+
+
+def _rows(
+    found: Reading, spark: Spark, sql: str, home: LakeName, within: tuple[str, ...], own: Mapping[int, str] = _NONE
+) -> Rows:
+    text, tables = _bound(found, spark, sql, home, within, own)
+    if found.moment is None:
+        return run_query(spark, text)
+    at_that_time = at_moment(text, found.moment, lambda name: any(_may_have(one, name) for one in tables.values()))
+    if at_that_time == text:
+        return run_query(spark, text)
+    # A column without an alias is named by its text.
+    return run_query(spark, at_that_time).toDF(*run_query(spark, text).columns)
+
+
+def _may_have(table: Located, column: str) -> bool:
+    columns = table.columns()
+    return columns is None or column in columns
 
 
 def tables_in(found: Reading, spark: Spark, sql: str, names: QueryNames) -> dict[int, Located]:
@@ -81,7 +111,7 @@ def _home(session: LakeSession) -> LakeName:
 
 def _bound(
     found: Reading, spark: Spark, sql: str, home: LakeName, within: tuple[str, ...], own: Mapping[int, str] = _NONE
-) -> str:
+) -> tuple[str, dict[int, Located]]:
     names = names_in(sql)
     if not names.is_certain and CATALOGS in found.session.closed:
         raise NotAllowed(
@@ -95,7 +125,7 @@ def _bound(
         if view is not None:
             views[use.start] = quoted(view)
         tables[use.start] = _located(spark, use, view, home)
-    return replaced(sql, names, views, tables)
+    return replaced(sql, names, views, tables), tables
 
 
 def _located(spark: Spark, use: TableUse, view: str | None, home: LakeName) -> Located:
@@ -120,7 +150,7 @@ def _view_for(
     if name is None:
         query = found.session.temporary.get(fold(use.name.parts[0])) if len(use.name.parts) == 1 else None
         if query is not None and not within:
-            show_as(run_query(spark, _bound(found, spark, query, _home(found.session), ())), use.name.parts[0])
+            show_as(_rows(found, spark, query, _home(found.session), ()), use.name.parts[0])
         if query is None and not (len(use.name.parts) == 1 and fold(use.name.parts[0]) in found.session.temporary):
             is_of_files = fold(use.name.parts[0]) in _SPARKS_OWN - {"global_temp"}
             refuse(found.session, FILES if is_of_files else CATALOGS, place_in(sql, use))
@@ -139,7 +169,7 @@ def _view_for(
         found.tables.add((fold(name.lake), there.id))
     view = f"{_view_name(name)}@{snapshot.id}" if use.travel else f"{_view_name(name)}{found.suffix}"
     if use.travel:
-        found = Reading(found.session, {fold(name.lake): snapshot}, f"@{snapshot.id}")
+        found = Reading(found.session, {fold(name.lake): snapshot}, f"@{snapshot.id}", moment=found.moment)
     key = (snapshot.id, there.id, there.name)
     # A view may read other lakes, whose snapshots its own lake's does not tell.
     if isinstance(there, View) or found.session.shown.get(view) != key:
@@ -217,7 +247,7 @@ def _rows_of_view(found: Reading, spark: Spark, view: View, name: LakeName, with
     sql = spark_query_of(view, name.lake)
     refuse_in_text(found.session, sql)
     home = LakeName(name.lake, view.schema.name, "")
-    return run_query(spark, _bound(found, spark, sql, home, (*within, str(name))))
+    return _rows(found, spark, sql, home, (*within, str(name)))
 
 
 def _function_view(found: Reading, spark: Spark, sql: str, use: TableUse) -> str:

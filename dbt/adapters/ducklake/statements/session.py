@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from dbt.adapters.ducklake.lake import CommitMessage, Lake, fold
-from dbt.adapters.ducklake.spark.kept import Kept, let_go
 from dbt.adapters.ducklake.spark.query import forget
 from dbt.adapters.ducklake.spark.session import SparkHandle
 from dbt.adapters.ducklake.spark.storage import Storage
 from dbt.adapters.ducklake.statements.errors import NameNotFound, Place
+from dbt.adapters.ducklake.statements.moment import now
 from dbt.adapters.ducklake.statements.reader import Name
 
 
@@ -53,11 +53,13 @@ class LakeSession:
     # Temporary views that statements made: names of one part mean them before a lake's tables. Their queries are bound
     # anew by each statement that reads them, or it would read two snapshots; None of those whose rows are fixed.
     temporary: dict[str, str | None] = field(default_factory=dict)
-    # Rows that Spark keeps for temporary views.
-    kept: list[Kept] = field(default_factory=list)
     # The lake views of this thread's Spark session, each with the snapshot that it shows.
     shown: dict[str, object] = field(default_factory=dict)
     changed_settings: bool = False
+    # How to pin the temporary views again whose rows were lost.
+    pinned: dict[str, Callable[[], object]] = field(default_factory=dict)
+    # The one time of all statements of a node that ask for it by `time_of_node`.
+    _time: int | None = None
     # The tables, by their UUIDs, of whose lost nanoseconds was told.
     warned: set[UUID] = field(default_factory=set)
 
@@ -67,16 +69,30 @@ class LakeSession:
     def renew(self) -> None:
         """As it was at first: what one node set, used or made for itself does not reach the next."""
         self.lake_name, self.schema = self._home
-        self.said = None
+        self.said, self._time = None, None
+        self.pinned.clear()
         if self.temporary:
             for view in self.temporary:
                 forget(self.spark.session(), view)
             self.temporary.clear()
-        while self.kept:
-            let_go(self.kept.pop())
         if self.changed_settings:
-            self.spark.settle()
+            self.settle()
             self.changed_settings = False
+
+    def settle(self) -> None:
+        """Bring Spark's settings back to those of the profile."""
+        self.spark.settle()
+        self.forget_plans()
+
+    def forget_plans(self) -> None:
+        """Have every table planned again when it is read: a plan keeps the settings that it was made with."""
+        self.shown.clear()
+
+    def time_of_node(self) -> int:
+        """The microseconds since 1970 of the moment at which this was first asked for since the session was renewed."""
+        if self._time is None:
+            self._time = now()
+        return self._time
 
     def lake(self, name: str, place: Place | None = None) -> Lake:
         found = self.find_lake(name)

@@ -53,12 +53,12 @@ class Writing:
 
     def change_rows(
         self, spark: Spark, changes: Rows, clauses: Sequence[Clause], placed: Placed, table: Table,
-        settings: WriteSettings, is_kept: bool,
+        settings: WriteSettings, is_pinned: bool,
     ) -> Changed:  # fmt: skip
         """Write what the clauses make of the changed rows, and record that the rows as they were are gone."""
         storage = self.session.storage(self.lake)
         keys = sort_keys(sorted_by(table.sort))
-        done = change_rows(spark, storage, table, placed, changes, clauses, settings, keys, is_kept)
+        done = change_rows(spark, storage, table, placed, changes, clauses, settings, keys, is_pinned)
         # First what has to be removed if the lake refuses the rest.
         self.files += done.added
         self.deletes += done.removed.deletes

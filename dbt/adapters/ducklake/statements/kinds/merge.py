@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from dbt.adapters.ducklake.lake import Predicate, Table, fold
-from dbt.adapters.ducklake.spark.kept import kept
 from dbt.adapters.ducklake.spark.merge import CLAUSE, NAMED, Clause
+from dbt.adapters.ducklake.spark.pinned import pinned
 from dbt.adapters.ducklake.spark.query import Rows as SparkRows
 from dbt.adapters.ducklake.spark.query import (
     Spark,
@@ -16,7 +15,6 @@ from dbt.adapters.ducklake.spark.query import (
     marked,
     numbered,
     query_columns,
-    run_query,
     show_as,
     together,
 )
@@ -36,13 +34,13 @@ from dbt.adapters.ducklake.statements.changing import (
     read_target,
     read_value,
 )
-from dbt.adapters.ducklake.statements.conditions import Equality, Side, comparisons, equalities, files_with_keys
+from dbt.adapters.ducklake.statements.conditions import Equality, Side, comparisons, equalities, matched_by
 from dbt.adapters.ducklake.statements.defaults import default_of
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.names import primary_in, quoted
 from dbt.adapters.ducklake.statements.outcome import Outcome
 from dbt.adapters.ducklake.statements.reader import Name, Reader
-from dbt.adapters.ducklake.statements.resolve import bound, reading
+from dbt.adapters.ducklake.statements.resolve import bound, reading, rows_of
 from dbt.adapters.ducklake.statements.session import LakeSession
 
 MATCHED, NOT_MATCHED, NOT_MATCHED_BY_SOURCE = "MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE"
@@ -191,15 +189,14 @@ def run_merge(session: LakeSession, statement: Merge) -> Outcome:
 
 def _run(session: LakeSession, statement: Merge) -> Outcome:
     statement = _told_apart(session, statement)
-    with session.spark.job(f"MERGE INTO {statement.target.name}") as spark, ExitStack() as stack:
-        with reading(session) as found:
+    with session.spark.job(f"MERGE INTO {statement.target.name}") as spark:
+        with reading(session, has_one_time=True) as found:
             change = Change(session, found, statement.target, "MERGE")
-            given = run_query(spark, bound(found, spark, f"SELECT * FROM {statement.source.text}"))
-        source = stack.enter_context(kept(numbered(marked(given, _MATCHED), _ROW)))
-        show_as(source, _VIEW)
+            given = rows_of(found, spark, f"SELECT * FROM {statement.source.text}")
+        source = pinned(numbered(marked(given, _MATCHED), _ROW))
         merging = Merging(statement, change, spark, source, given.columns)
         one_sided = statement.has(NOT_MATCHED_BY_SOURCE)
-        return change.commit(spark, merging.over_all_rows() if one_sided else merging.over_pairs(stack))
+        return change.commit(spark, merging.over_all_rows() if one_sided else merging.over_pairs())
 
 
 def _told_apart(session: LakeSession, statement: Merge) -> Merge:
@@ -229,6 +226,7 @@ class Merging:
     def over_all_rows(self) -> Planned:
         """One outer join: rows of the table that no row of the source matches are changed too."""
         statement = self.statement
+        self._where_matched([])
         self._check_sides()
         cases = {rows: self._first(rows) for rows in (MATCHED, NOT_MATCHED, NOT_MATCHED_BY_SOURCE)}
         clause = (
@@ -240,7 +238,7 @@ class Merging:
         rows = Rows(self._clauses(), f"{join}{self._joined}", values, clause, self._name, {len(join): _VIEW})
         return self.change.plan(self.spark, rows)
 
-    def over_pairs(self, stack: ExitStack) -> Planned:
+    def over_pairs(self) -> Planned:
         """The pairs of rows that match, by an inner join, for which Spark can hand a small source to every task; and
         of the source's rows those that are in no pair."""
         keys = self._keys()
@@ -248,24 +246,25 @@ class Merging:
         values = {_ROW: f"{self.statement.source.qualifier}.{quoted(_ROW)}", **self._values(MATCHED)}
         behind = f"{join}{self._joined}"
         pairs = Rows(self._clauses(), behind, values, self._first(MATCHED), self._name, {len(join): _VIEW})
-        planned = self.change.plan(self.spark, pairs, self._files(keys))
+        planned = self.change.plan(self.spark, pairs, self._where_matched(keys))
         if not self.statement.has(NOT_MATCHED):
             return planned
-        matched = stack.enter_context(kept(planned.changes))
+        matched = pinned(planned.changes)
         show_as(in_none(self.source, matched, _ROW), _NEW)
         places = ", ".join(f"CAST(NULL AS BIGINT) AS {quoted(name)}" for name in (FILE, POSITION, ROW_ID))
         shown = "".join(f", {value} AS {quoted(name)}" for name, value in self._values(NOT_MATCHED).items())
         head = f"SELECT {places}, {self._first(NOT_MATCHED)} AS {quoted(CLAUSE)}, '' AS {quoted(NAMED)}{shown} FROM "
         sql = f"{head}{self.statement.source.in_from}"
-        new = run_query(self.spark, bound(self.change.found, self.spark, sql, {len(head): _NEW}))
-        changes = together(matched, stack.enter_context(kept(new)))
-        return replace(planned, changes=changes, is_kept=True)
+        new = rows_of(self.change.found, self.spark, sql, {len(head): _NEW})
+        return replace(planned, changes=together(matched, pinned(new)), is_pinned=True)
 
-    def _files(self, keys: Sequence[Equality]) -> tuple[Predicate, ...]:
-        """What is true of the table's rows that are in a pair."""
+    def _where_matched(self, keys: Sequence[Equality]) -> tuple[Predicate, ...]:
+        """Show the source to the queries that join it, and return what is true of the table's rows in a pair."""
         condition, table = self.statement.condition, self.change.table
         said = comparisons(self.spark, condition, self.change.side(), table, self._side(NOT_MATCHED))
-        return (*said, *files_with_keys(self.spark, self.source, keys))
+        where, source = matched_by(self.spark, self.source, keys)
+        show_as(source, _VIEW)
+        return (*said, *where)
 
     def _check_sides(self) -> None:
         """The expressions of clauses of one side, over nothing else: beside the other side, whose columns are NULL

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dbt.adapters.ducklake.lake import Column, Predicate, Table, fold
-from dbt.adapters.ducklake.spark.kept import kept
 from dbt.adapters.ducklake.spark.partition import rows_in_partitions_of
+from dbt.adapters.ducklake.spark.pinned import pinned
 from dbt.adapters.ducklake.spark.query import Rows as SparkRows
-from dbt.adapters.ducklake.spark.query import Spark, run_query, setting, show_as
+from dbt.adapters.ducklake.spark.query import Spark, setting, show_as
 from dbt.adapters.ducklake.spark.write import WriteSettings, as_table
 from dbt.adapters.ducklake.statements.again import again_where_others_were_faster
 from dbt.adapters.ducklake.statements.changing import (
@@ -19,14 +19,14 @@ from dbt.adapters.ducklake.statements.changing import (
     of_one_clause,
 )
 from dbt.adapters.ducklake.statements.clauses import read_partitioning
-from dbt.adapters.ducklake.statements.conditions import Equality, comparisons, files_with_keys
+from dbt.adapters.ducklake.statements.conditions import Equality, comparisons, matched_by
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.kinds.describe import type_text
 from dbt.adapters.ducklake.statements.kinds.insert import Insert, Replaced, check_known, for_table, refused, run_insert
 from dbt.adapters.ducklake.statements.names import quoted
 from dbt.adapters.ducklake.statements.outcome import Outcome, written
 from dbt.adapters.ducklake.statements.reader import Reader
-from dbt.adapters.ducklake.statements.resolve import bound, reading
+from dbt.adapters.ducklake.statements.resolve import reading, rows_of
 from dbt.adapters.ducklake.statements.session import LakeSession
 from dbt.adapters.ducklake.statements.writing import Writing, can_end, writing
 
@@ -42,21 +42,38 @@ def run_insert_or_replace(session: LakeSession, statement: Insert) -> Outcome:
 
 def _replace(session: LakeSession, statement: Insert) -> Outcome:
     with session.spark.job(f"INSERT INTO {statement.name}") as spark:
-        with reading(session) as found:
+        with reading(session, has_one_time=True) as found:
             change = Change(session, found, _target(statement), "INSERT INTO")
-            given = run_query(spark, bound(found, spark, statement.query))
-            rows = for_table(statement, change.table, given)
+            rows = for_table(statement, change.table, rows_of(found, spark, statement.query))
             settings = WriteSettings.of(change.lake.options(), change.table)
-        with kept(as_table(rows, change.table)) as batch:
-            show_as(batch, _BATCH)
-            with writing(session, change.lake, change.base) as work:
+        batch = as_table(rows, change.table)
+        with writing(session, change.lake, change.base) as work:
+            if _is_whole(statement, change, spark):
+                work.remove_all(change.table)
+                change.look_in(work, ())
+            else:
+                # Which rows go must not depend on other rows than those that come.
+                batch = pinned(batch) if _by_batch(statement, change.table, spark) else batch
                 change.look_in(work, _remove(statement, change, spark, work, batch))
-                work.add_rows(spark, batch, change.table, settings)
+            work.add_rows(spark, batch, change.table, settings)
     return written("INSERT", work.files, work.snapshot if work.transaction.changes else None)
 
 
 def _target(statement: Insert) -> Target:
     return Target(statement.name, ".".join(map(quoted, statement.name.parts)), statement.alias)
+
+
+def _is_whole(statement: Insert, change: Change, spark: Spark) -> bool:
+    """Whether all rows go, whatever comes."""
+    is_all = statement.replaced in (Replaced(), Replaced(condition="TRUE"))
+    return is_all and not _is_dynamic(statement, change.table, spark) and can_end(change.base.files(change.table))
+
+
+def _by_batch(statement: Insert, table: Table, spark: Spark) -> bool:
+    """Whether it depends on the new rows which rows go."""
+    replaced = statement.replaced
+    assert replaced is not None
+    return bool(replaced.using) or _by_partitions(statement, replaced, table, spark)
 
 
 def _remove(statement: Insert, change: Change, spark: Spark, work: Writing, batch: SparkRows) -> tuple[Predicate, ...]:
@@ -71,9 +88,6 @@ def _remove(statement: Insert, change: Change, spark: Spark, work: Writing, batc
         placed = change.placed(spark, where)
         work.remove_rows(spark, rows_in_partitions_of(placed.rows, batch, table), placed, table)
         return where
-    if replaced in (Replaced(), Replaced(condition="TRUE")) and can_end(change.base.files(table)):
-        work.remove_all(table)
-        return ()
     check_known(statement, table, replaced.using)
     keys = [_column(table, name) for name in replaced.using]
     said = comparisons(spark, replaced.condition, change.side(), table)
@@ -88,10 +102,12 @@ def _by_partitions(statement: Insert, replaced: Replaced, table: Table, spark: S
     if any(key.value is None for key in replaced.partition):
         _check_partitions(statement, replaced, table)
         return True
-    if replaced.partition:
-        return False
-    is_dynamic = replaced == Replaced() and setting(spark, _MODE, "static").lower() == "dynamic"
-    return is_dynamic and table.partitioning is not None
+    return not replaced.partition and _is_dynamic(statement, table, spark)
+
+
+def _is_dynamic(statement: Insert, table: Table, spark: Spark) -> bool:
+    is_set = setting(spark, _MODE, "static").lower() == "dynamic"
+    return is_set and statement.replaced == Replaced() and table.partitioning is not None
 
 
 def _check_partitions(statement: Insert, replaced: Replaced, table: Table) -> None:
@@ -115,8 +131,12 @@ def _check_partitions(statement: Insert, replaced: Replaced, table: Table) -> No
 
 
 def _files_with(spark: Spark, batch: SparkRows, keys: Sequence[Column], is_null_safe: bool) -> tuple[Predicate, ...]:
-    """What must be true of the table's rows that have the same keys as any row of the batch."""
-    return files_with_keys(spark, batch, [Equality(key, key.name, is_null_safe) for key in keys])
+    """Show the batch to the queries that look for its keys, and return what is true of the table's rows with any."""
+    if not keys:
+        return ()
+    where, shown = matched_by(spark, batch, [Equality(key, key.name, is_null_safe) for key in keys])
+    show_as(shown, _BATCH)
+    return where
 
 
 def _column(table: Table, name: str) -> Column:

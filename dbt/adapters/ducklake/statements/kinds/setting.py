@@ -52,6 +52,7 @@ def run_spark_command(session: LakeSession, statement: SparkCommand) -> Outcome:
         rows = run_query(spark, statement.sql)
     if statement.code == "RESET":
         session.spark.settle()
+    session.forget_plans()
     return Outcome(statement.code, rows=rows)
 
 

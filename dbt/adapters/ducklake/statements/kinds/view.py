@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dbt.adapters.ducklake.lake import Table, fold
-from dbt.adapters.ducklake.spark.kept import keep
+from dbt.adapters.ducklake.spark.pinned import pinned
 from dbt.adapters.ducklake.spark.query import query_columns, run_query, show_as
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.names import QueryNames, TableUse, names_in, place_in, quoted, replaced
@@ -24,13 +24,13 @@ _CODE = "CREATE VIEW"
 
 @dataclass(frozen=True)
 class CreateView:
-    """A temporary view that is `kept` has its rows computed once, until the session is renewed."""
+    """The rows of a temporary view that is `pinned` are computed now, and once."""
 
     name: Name
     query: str
     replace: bool = False
     temporary: bool = False
-    kept: bool = False
+    pinned: bool = False
     if_not_exists: bool = False
     columns: tuple[tuple[str, str | None], ...] = ()
     comment: str | None = None
@@ -69,13 +69,14 @@ def _temporary(session: LakeSession, statement: CreateView) -> Outcome:
             rows = run_query(spark, bound(found, spark, statement.query))
         if statement.columns:
             rows = rows.toDF(*(name for name, _ in statement.columns))
-        if statement.kept:
-            session.kept.append(keep(rows))
-            rows = session.kept[-1].rows
+        if statement.pinned:
+            rows = pinned(rows)
         show_as(rows, statement.name.parts[0])
     own = fold(statement.name.parts[0])
-    is_fixed = statement.kept or statement.columns or own in _plain_names(statement.query)
+    is_fixed = statement.pinned or statement.columns or own in _plain_names(statement.query)
     session.temporary[own] = None if is_fixed else statement.query
+    if statement.pinned:
+        session.pinned[own] = lambda: _temporary(session, statement)
     return Outcome(_CODE)
 
 
