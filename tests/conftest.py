@@ -17,6 +17,7 @@ from dbt.adapters.ducklake.spark.session import SparkSettings, new_session
 from tests.java import QUICK
 from tests.judge import Judge
 from tests.places import KINDS, Place
+from tests.sessions import Session, session_over
 from tests.tenants import TenantPlace
 
 
@@ -89,6 +90,13 @@ def place(kind: str, place_of: PlaceOf) -> Place:
 def judge() -> Iterator[Judge]:
     with Judge() as session:
         yield session
+
+
+@pytest.fixture
+def session(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    """Statements over two lakes in DuckDB files, `lake` and `other`."""
+    with session_over(tmp_path, spark_settings(tmp_path_factory), ("lake", "other")) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,10 @@ class Session:
         outcome = self.outcome(*statements)
         if outcome.listing is not None:
             return list(outcome.listing.rows)
-        return outcome.rows_affected if outcome.rows is None else sorted(fetched(outcome.rows), key=repr)
+        if outcome.rows is None:
+            return outcome.rows_affected
+        with self.session.spark.job("fetch"):
+            return sorted(fetched(outcome.rows), key=repr)
 
     def configure(self, **settings: str) -> None:
         """Change settings of Spark; dots are written as two underscores."""
@@ -45,15 +48,12 @@ class Session:
     def judge(self) -> Iterator[Judge]:
         """The extension with all lakes attached under their names, and nothing cached of them."""
         with Judge.of_this_process().attached(self.metadata(next(iter(self.lakes))), next(iter(self.lakes))) as judge:
-            others = list(self.lakes)[1:]
-            for name in others:
-                judge.attach(self.metadata(name), name)
-            judge.run(f"USE {next(iter(self.lakes))}")
-            try:
-                yield judge
-            finally:
+            first, *others = self.lakes
+            with ExitStack() as stack:
                 for name in others:
-                    judge.run(f"DETACH {name}")
+                    stack.enter_context(judge.attached(self.metadata(name), name))
+                judge.run(f"USE {first}")
+                yield judge
 
     def metadata(self, lake: str) -> str:
         return f"duckdb:{self.folder}/{lake}.ducklake"

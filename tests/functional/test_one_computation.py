@@ -151,12 +151,16 @@ def test_an_executor_is_lost_in_the_middle(place: Place, tmp_path: Any) -> None:
 def executors(running: subprocess.Popen[str]) -> Iterator[psutil.Process]:
     """One of the executors of a process, again and again until it ends."""
     while running.poll() is None:
-        found = []
-        with suppress(psutil.NoSuchProcess):
-            for one in psutil.Process(running.pid).children(recursive=True):
-                if "org.apache.spark.executor.CoarseGrainedExecutorBackend" in one.cmdline():
-                    found.append(one)
+        found = [one for one in below(running) if "org.apache.spark.executor.CoarseGrainedExecutorBackend" in one[1]]
         if found:
-            yield random.choice(found)
+            yield random.choice(found)[0]
         else:
             time.sleep(0.2)
+
+
+def below(running: subprocess.Popen[str]) -> Iterator[tuple[psutil.Process, list[str]]]:
+    """The processes that a process started, with their command lines."""
+    with suppress(psutil.NoSuchProcess):
+        for one in psutil.Process(running.pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                yield one, one.cmdline()

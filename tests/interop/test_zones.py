@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,10 +12,9 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.ducklake.lake import INFINITE_TICKS
 from dbt.adapters.ducklake.spark.times import date_in_utc, hour_in_utc, micros_of_naive, naive_from_micros
-from tests.conftest import spark_settings
 from tests.judge import Judge
 from tests.seeds import ALL
-from tests.sessions import Session, session_over
+from tests.sessions import Session
 
 # With summer time in the north and in the south, half hours and quarters of it, half an hour of summer time, the far
 # ends of the day, offsets of seconds in the past, and days that a country skipped.
@@ -42,12 +39,6 @@ MOMENTS = [
     for shift in (-3_600_000_000, -1_800_000_001, -1, 0, 1, 1_799_999_999, 3_599_999_999, 5_400_000_000)
     if shift >= 0 or not text.startswith("0001")
 ]  # fmt: skip
-
-
-@pytest.fixture
-def session(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    with session_over(tmp_path, spark_settings(tmp_path_factory)) as made:
-        yield made
 
 
 @pytest.mark.parametrize("zone", ZONES)

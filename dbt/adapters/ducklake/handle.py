@@ -9,7 +9,7 @@ from typing import Any
 
 from dbt.adapters.ducklake.credentials import DuckLakeCredentials
 from dbt.adapters.ducklake.lake import Lake, connect
-from dbt.adapters.ducklake.spark.query import exhaust, fetched, result_columns
+from dbt.adapters.ducklake.spark.query import exhaust, fetched, result_columns, shown
 from dbt.adapters.ducklake.spark.schema import spark_type
 from dbt.adapters.ducklake.spark.session import SparkHandle, SparkSettings
 from dbt.adapters.ducklake.statements.outcome import Outcome
@@ -118,4 +118,4 @@ class Cursor:
         if self.outcome.rows is None:
             return []
         with self._session.spark.job("fetch"):
-            return fetched(self.outcome.rows, limit)
+            return fetched(shown(self.outcome.rows), limit)

@@ -17,7 +17,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.ducklake import metadata
 from dbt.adapters.ducklake.column import DuckLakeColumn
 from dbt.adapters.ducklake.connections import DuckLakeConnectionManager
-from dbt.adapters.ducklake.incremental_config import STRATEGIES, statement_of
+from dbt.adapters.ducklake.incremental_config import STRATEGIES, checked_batch, statement_of
 from dbt.adapters.ducklake.lake import fold
 from dbt.adapters.ducklake.model_config import ModelConfig
 from dbt.adapters.ducklake.operations import LakeOperations
@@ -235,6 +235,18 @@ class DuckLakeAdapter(LakeOperations):
         """Run a Python model and show what it returns as a temporary view."""
         with self._session() as session:
             show_python_model(session, str(relation), relation.identifier or "", model, compiled_code)
+
+    @available.parse_none
+    def filter_python_inputs(self, relations: Sequence[Any]) -> None:
+        """Have the Python model of this node read of these relations what their filters by time leave."""
+        with self._session() as session:
+            session.inputs = {
+                one.render(): one.render_event_time_filtered() for one in relations if isinstance(one, BaseRelation)
+            }
+
+    @available.parse(lambda adapter, model, sql: sql)
+    def checked_batch(self, model: Mapping[str, Any], sql: str) -> str:
+        return checked_batch(model, sql)
 
     @available.parse_none
     def keep_rows(self, relation: BaseRelation, sql: str) -> None:

@@ -10,7 +10,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ducklake.lake import fold
 from dbt.adapters.ducklake.model_config import ModelConfig
-from dbt.adapters.ducklake.spark.schema import quoted
+from dbt.adapters.ducklake.spark.schema import quoted, string_literal
 
 STRATEGIES = ("append", "merge", "delete+insert", "insert_overwrite", "microbatch")
 _TARGET, _SOURCE = "DBT_INTERNAL_DEST", "DBT_INTERNAL_SOURCE"
@@ -154,9 +154,14 @@ def statement_of(strategy: str, model: Mapping[str, Any], target: object, batch:
     return f"INSERT INTO {target} {rows}"
 
 
-def _replaced_time(model: Mapping[str, Any]) -> str:
-    """The clause for the rows of the batch's time, which go as the batch comes."""
+def batch_condition(model: Mapping[str, Any]) -> tuple[str, str] | None:
+    """What is true of the rows of a microbatch, and the error of a batch that has others; None of other models.
+
+    Rows of another time would neither go when their batch runs again nor stay when that of their time does.
+    """
     config = model.get("config") or {}
+    if config.get("incremental_strategy") != "microbatch":
+        return None
     start, end = (config.get(f"__dbt_internal_microbatch_event_time_{side}") for side in ("start", "end"))
     time = config.get("event_time")
     if not time or not start or not end:
@@ -164,9 +169,32 @@ def _replaced_time(model: Mapping[str, Any]) -> str:
             f"Model {model.get('name')} has the `incremental_strategy` microbatch and no batch. It needs `event_time`, "
             "`batch_size` and `begin`."
         )
+    text = (
+        f"Model {model.get('name')} gives its batch from {start} to {end} rows with another {time}, or without one. "
+        "They would be there twice after another run of the batch. Leave them out, or set `event_time` to a column "
+        "that the model passes on as it is."
+    )
+    return f"{time} >= '{start}' AND {time} < '{end}'", text
+
+
+def checked_batch(model: Mapping[str, Any], sql: str) -> str:
+    """The query of a model's batch, which fails if it has rows of another time."""
+    within = batch_condition(model)
+    if within is None:
+        return sql
+    condition, text = within
+    refusal = f"raise_error({string_literal(text)})"
+    return f"SELECT * FROM ({sql}\n) WHERE CASE WHEN {condition} THEN TRUE ELSE {refusal} END"
+
+
+def _replaced_time(model: Mapping[str, Any]) -> str:
+    """The clause for the rows of the batch's time, which go as the batch comes."""
+    within = batch_condition(model)
+    assert within is not None
+    config = model.get("config") or {}
     predicates = _names(config, "incremental_predicates") or _names(config, "predicates")
     more = "".join(f" AND ({text})" for text in predicates)
-    return f" REPLACE WHERE {time} >= '{start}' AND {time} < '{end}'{more}"
+    return f" REPLACE WHERE {within[0]}{more}"
 
 
 def _names(config: Mapping[str, Any], setting: str) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from dbt.adapters.ducklake.spark.errors import FileNotAdded
 from dbt.adapters.ducklake.spark.footers import Footer, field_ids, is_list, read_footers, stored_type
 from dbt.adapters.ducklake.spark.partition import partition_keys
 from dbt.adapters.ducklake.spark.schema import ROW_ID_FIELD_ID, SNAPSHOT_FIELD_ID
-from dbt.adapters.ducklake.spark.statistics import foreign_statistics
+from dbt.adapters.ducklake.spark.statistics import column_without_utf8, foreign_statistics
 from dbt.adapters.ducklake.spark.storage import Storage
 
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
@@ -72,6 +72,8 @@ class _Added:
         in_path = self._in_path()
         statistics = foreign_statistics(self.footer, self.leaves)
         self._refuse_nulls()
+        if (name := column_without_utf8(self.footer, self.leaves)) is not None:
+            raise self._refused(f"its column {name} holds text that is not UTF-8", "DuckDB could not read it.")
         for column in self.table.columns:
             if column.id in present:
                 continue

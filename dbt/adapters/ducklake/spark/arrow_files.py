@@ -32,7 +32,8 @@ _FLOATS = frozenset({"float32", "float64"})
 
 @dataclass(frozen=True)
 class ArrowFiles:
-    """How files are written: `options` are those of pyarrow's writer, `keys` the columns that make folders."""
+    """How files are written: `options` are those of pyarrow's writer, `keys` the names of the columns behind those of
+    the schema, which make folders."""
 
     storage: Storage
     folder: str
@@ -46,7 +47,9 @@ class ArrowFiles:
 
         There may be others: of a task that failed and was run again.
         """
-        return {row[0] for row in rows.mapInArrow(self._write_task, "path string").collect()}
+        # By their places: Spark takes a dot in a column's name for a field of it here.
+        placed = rows.toDF(*(f"_ducklake_{place}" for place in range(len(rows.columns))))
+        return {row[0] for row in placed.mapInArrow(self._write_task, "path string").collect()}
 
     def _write_task(self, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         current: _OpenFile | None = None
@@ -64,7 +67,8 @@ class ArrowFiles:
         """The runs of rows with the same keys."""
         columns = [batch.column(place).cast(field.type) for place, field in enumerate(self.schema)]
         rows = pa.Table.from_arrays(columns, schema=self.schema)
-        texts = list(zip(*(batch.column(key).to_pylist() for key in self.keys), strict=True)) or [()] * batch.num_rows
+        keys = (batch.column(len(self.schema) + place).to_pylist() for place in range(len(self.keys)))
+        texts = list(zip(*keys, strict=True)) or [()] * batch.num_rows
         start = 0
         for place in range(1, len(texts) + 1):
             if place == len(texts) or texts[place] != texts[start]:

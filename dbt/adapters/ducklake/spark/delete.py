@@ -147,11 +147,11 @@ def _written(
     """The delete files of data files that all have one already, or none of which has."""
     next_snapshot = placed.snapshot + 1
     numbers, paths = pa.array(list(files), pa.int64()), pa.array([file.path for file in files.values()])
-    owners = keys_dataframe(spark, ["_number", "file_path"], [numbers, paths])
+    owners = keys_dataframe(spark, ["_ducklake_number", "file_path"], [numbers, paths])
     rows = gone.select(FILE, F.col(POSITION).alias("pos"), F.lit(next_snapshot).cast("bigint").alias(SNAPSHOT_COLUMN))
     for earlier in _earlier(spark, storage, files):
         rows = rows.unionAll(earlier)
-    rows = rows.join(F.broadcast(owners), F.col(FILE) == F.col("_number"))
+    rows = rows.join(F.broadcast(owners), F.col(FILE) == F.col("_ducklake_number"))
     tells_deletes = placed.of_table.tells_deletes and any(file.delete_file for file in files.values())
     columns = [
         F.col("file_path").alias("file_path", metadata={FIELD_ID: _PATH_FIELD_ID}),
@@ -175,16 +175,20 @@ def _earlier(spark: SparkSession, storage: Storage, files: Mapping[int, DataFile
         uris = pa.array([file_uri(delete.path) for _, delete in parquet])
         numbers = pa.array([number for number, _ in parquet], pa.int64())
         begins = pa.array([int(delete.begin) for _, delete in parquet], pa.int64())
-        owners = keys_dataframe(spark, ["_uri", "_number", "_begin"], [uris, numbers, begins])
+        owners = keys_dataframe(
+            spark, ["_ducklake_uri", "_ducklake_number", "_ducklake_begin"], [uris, numbers, begins]
+        )
         rows = delete_file_rows(spark, [delete for _, delete in parquet])
-        joined = rows.join(F.broadcast(owners), F.col("_delete_file") == F.col("_uri"), "left")
-        owner = F.coalesce("_number", F.raise_error(F.lit("a delete file has no data file")).cast("bigint"))
-        yield joined.select(owner, "_pos", F.coalesce(SNAPSHOT_COLUMN, "_begin").alias(SNAPSHOT_COLUMN))
+        joined = rows.join(F.broadcast(owners), F.col("_ducklake_delete_file") == F.col("_ducklake_uri"), "left")
+        owner = F.coalesce("_ducklake_number", F.raise_error(F.lit("a delete file has no data file")).cast("bigint"))
+        yield joined.select(
+            owner, "_ducklake_pos", F.coalesce(SNAPSHOT_COLUMN, "_ducklake_begin").alias(SNAPSHOT_COLUMN)
+        )
     for number, delete in owned:
         if delete.format == "puffin":
             snapshot = F.coalesce(SNAPSHOT_COLUMN, F.lit(int(delete.begin)).cast("bigint"))
             rows = positions_of(spark, storage, delete)
-            yield rows.select(F.lit(number).cast("bigint"), "_pos", snapshot)
+            yield rows.select(F.lit(number).cast("bigint"), "_ducklake_pos", snapshot)
 
 
 def _described(

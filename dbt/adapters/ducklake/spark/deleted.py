@@ -23,6 +23,8 @@ from dbt.adapters.ducklake.spark.schema import SNAPSHOT_COLUMN
 from dbt.adapters.ducklake.spark.storage import Storage, file_uri, spark_path
 
 _KEY = "_ducklake_internal_position"
+# Where a scan has the file and the place of each row, beside its columns: a table may have a column of that name.
+HIDDEN = "_metadata"
 # Up to so many positions, every task gets all of them; beyond, both sides are sorted and merged.
 _BROADCAST_MOST = 5_000_000
 _POSITION_BITS = 31
@@ -34,10 +36,11 @@ def file_number(path: str) -> int:
     return zlib.crc32(file_uri(path).encode())
 
 
-def position_key() -> Expression:
+def position_key(rows: DataFrame) -> Expression:
     """The number of a scanned row's place, made of the scan's hidden columns."""
-    number = F.shiftleft(F.crc32(F.encode(F.col("_metadata.file_path"), "UTF-8")), _POSITION_BITS)
-    return number.bitwiseOR(F.col("_metadata.row_index"))
+    hidden = rows.metadataColumn(HIDDEN)
+    number = F.shiftleft(F.crc32(F.encode(hidden["file_path"], "UTF-8")), _POSITION_BITS)
+    return number.bitwiseOR(hidden["row_index"])
 
 
 def without_deleted(
@@ -54,7 +57,7 @@ def without_deleted(
     count = sum(file.delete_file.delete_count if file.delete_file else 0 for file in files)
     if count <= _BROADCAST_MOST:
         deleted = F.broadcast(deleted)
-    return rows.withColumn(_KEY, position_key()).join(deleted, _KEY, "left_anti").drop(_KEY)
+    return rows.withColumn(_KEY, position_key(rows)).join(deleted, _KEY, "left_anti").drop(_KEY)
 
 
 def _check_spelling(rows: DataFrame, files: Sequence[DataFile]) -> None:
@@ -96,10 +99,10 @@ def _keys_in_files(
     positions = found.where(visible)
     uris = pa.array([file_uri(delete.path) for _, delete in files])
     numbers = pa.array([_signed(file_number(file.path) << _POSITION_BITS) for file, _ in files], pa.int64())
-    owners = keys_dataframe(spark, ["_owned_file", "_number"], [uris, numbers])
-    owned = positions.join(F.broadcast(owners), F.col("_delete_file") == F.col("_owned_file"), "left")
-    number = F.coalesce("_number", F.raise_error(F.lit("a delete file has no data file")).cast("bigint"))
-    return owned.select(number.bitwiseOR(F.col("_pos")).alias(_KEY))
+    owners = keys_dataframe(spark, ["_ducklake_owned_file", "_ducklake_number"], [uris, numbers])
+    owned = positions.join(F.broadcast(owners), F.col("_ducklake_delete_file") == F.col("_ducklake_owned_file"), "left")
+    number = F.coalesce("_ducklake_number", F.raise_error(F.lit("a delete file has no data file")).cast("bigint"))
+    return owned.select(number.bitwiseOR(F.col("_ducklake_pos")).alias(_KEY))
 
 
 def delete_file_rows(spark: SparkSession, deletes: Sequence[DeleteFile]) -> DataFrame:
@@ -108,7 +111,9 @@ def delete_file_rows(spark: SparkSession, deletes: Sequence[DeleteFile]) -> Data
     found = reader.parquet(*(spark_path(delete.path) for delete in deletes))
     position = F.coalesce("pos", F.raise_error(F.lit("a delete file has no column pos")).cast("bigint"))
     return found.select(
-        position.alias("_pos"), SNAPSHOT_COLUMN, F.col("_metadata.file_path").alias("_delete_file")
+        position.alias("_ducklake_pos"),
+        SNAPSHOT_COLUMN,
+        found.metadataColumn(HIDDEN)["file_path"].alias("_ducklake_delete_file"),
     )  # fmt: skip
 
 
@@ -116,10 +121,10 @@ def positions_of(spark: SparkSession, storage: Storage, delete: DeleteFile) -> D
     """The positions of one delete file as `_pos`, and the snapshot of each where the file says it."""
     if delete.format == "puffin":
         positions = pa.array(positions_in(delete.path, storage.read(delete.path)), pa.int64())
-        return keys_dataframe(spark, ["_pos"], [positions]).select(
-            "_pos", F.lit(None).cast("bigint").alias(SNAPSHOT_COLUMN)
+        return keys_dataframe(spark, ["_ducklake_pos"], [positions]).select(
+            "_ducklake_pos", F.lit(None).cast("bigint").alias(SNAPSHOT_COLUMN)
         )
-    return delete_file_rows(spark, [delete]).select("_pos", SNAPSHOT_COLUMN)
+    return delete_file_rows(spark, [delete]).select("_ducklake_pos", SNAPSHOT_COLUMN)
 
 
 def _key(file: DataFile, position: int) -> int:

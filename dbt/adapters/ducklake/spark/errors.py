@@ -12,6 +12,7 @@ SparkRoomError
 ├── FileNotAdded           a file that is not what its table takes
 ├── RowsDiffer             files hold other rows than the metadata say
 ├── MatchedTwice           one row of a table is changed by several rows of a source
+├── FrameRefused           a Python model returned a table that Spark cannot take
 ├── WriteRefused           rows that cannot be written as the table wants them
 ├── JobFailed              Spark refused a query, or a job of it failed
 ├── RowsLost               rows that a statement had computed were lost with an executor
@@ -110,6 +111,12 @@ class WriteRefused(SparkRoomError):
         super().__init__(f"Cannot write to {table}: {found}. {remedy}")
 
 
+class FrameRefused(SparkRoomError):
+    def __init__(self, found: str) -> None:
+        self.found = found
+        super().__init__(f"The table that the model returned cannot be taken: {found}.")
+
+
 class MatchedTwice(SparkRoomError):
     """`shown` are some of the rows, by what names them, with the number of source rows that match each."""
 
@@ -162,18 +169,47 @@ def failure(error: BaseException) -> JobFailed | RowsLost:
 _CLASS = re.compile(r"^\[([A-Z0-9_.]+)\] ")
 _STATE = re.compile(r"\s*SQLSTATE: \w+.*", re.DOTALL)
 _PLACE = re.compile(r"\(line (\d+), pos(?:ition)? \d+\)|line (\d+) pos \d+")
+# An error of Java's with its stack, in the text of one that PySpark does not know: itself, then each of its causes.
+_UNKNOWN = "An error occurred while calling"
+_CAUSE = re.compile(r"^(?:Caused by)?: ([\w.$]+)(?:: (.*?))?(?=\n\tat |\nCaused by: |\Z)", re.DOTALL | re.MULTILINE)
+_TRACEBACK = "Traceback (most recent call last):"
 
 
 def _said(error: BaseException) -> str:
-    """The sentence of Spark's message: no class, no SQL state, no plan, no stack."""
+    """What failed, in one sentence: no plan, no SQL state, no stack."""
     text = str(getattr(error, "getMessage", lambda: None)() or error).strip()
+    if _TRACEBACK in text:
+        return _said_by_python(text)
+    return _said_by_java(text) if text.startswith(_UNKNOWN) else _sentence(text)
+
+
+def _sentence(text: str) -> str:
     text = text.removeprefix("(").split("\n\tat ")[0]
-    sentence = _STATE.sub("", text) if "SQLSTATE" in text else text.splitlines()[0]
+    sentence = _STATE.sub("", text) if "SQLSTATE" in text else (text.splitlines() or [""])[0]
     sentence = " ".join(line.strip() for line in sentence.splitlines())
     condition = _CLASS.match(sentence)
     if condition and condition[1] == "USER_RAISED_EXCEPTION":
         return _CLASS.sub("", sentence)
     return sentence
+
+
+def _said_by_java(text: str) -> str:
+    """The innermost error that Spark has a name for, and the innermost of all."""
+    causes = [(name.rsplit(".", 1)[-1], _sentence(said or "")) for name, said in _CAUSE.findall(text)]
+    if not causes:
+        return _sentence(text)
+    name, said = causes[-1]
+    innermost = f"{name}: {said}" if said else name
+    named = next((sentence for _, sentence in reversed(causes) if _CLASS.match(sentence)), None)
+    return innermost if named in (None, said) else f"{named} ({innermost})"
+
+
+def _said_by_python(text: str) -> str:
+    """The last line of a traceback of Python's: its error, which may go on."""
+    lines = text.rsplit(_TRACEBACK, 1)[1].split("\n\tat ")[0].splitlines()
+    own = [place for place, line in enumerate(lines) if line.strip() and not line.startswith(" ")]
+    said = " ".join(line.strip() for line in lines[own[0] :]) if own else text
+    return f"A Python function failed: {said.strip()}"
 
 
 def _line(error: BaseException) -> int | None:

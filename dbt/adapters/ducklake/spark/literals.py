@@ -3,16 +3,12 @@ however far in the past or the future a moment is."""
 
 from __future__ import annotations
 
-from decimal import Decimal
-
 from pyspark.sql import types as T
 
 from dbt.adapters.ducklake.lake import INFINITE_TICKS, Column, Value, parse_value, value_text
-from dbt.adapters.ducklake.spark.local_rows import TICKS
+from dbt.adapters.ducklake.spark.local_rows import MORE_DIGITS, TICKS, TOO_LONG
 from dbt.adapters.ducklake.spark.schema import leaf_type, string_literal
 from dbt.adapters.ducklake.spark.times import MICROS_PER_DAY
-
-_LARGEST_DECIMAL = 10**38
 
 
 def literal_of_text(column: Column, text: str | None) -> str:
@@ -24,8 +20,8 @@ def literal_of_text(column: Column, text: str | None) -> str:
     if text is None:
         return f"CAST(NULL AS {kind.simpleString()})"
     value = parse_value(column.type, text)
-    if isinstance(kind, T.DecimalType) and abs(Decimal(value)) >= _LARGEST_DECIMAL:
-        said = f"Column {column.name} has the value {text}, which has more than the 38 digits of Spark's decimals."
+    if isinstance(kind, T.DecimalType) and isinstance(value, int) and abs(value) >= TOO_LONG:
+        said = f"Column {column.name} has the value {text}, which has {MORE_DIGITS}."
         return f"CAST(raise_error({string_literal(said)}) AS {kind.simpleString()})"
     return _sql(column, kind, value)
 

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt.adapters.ducklake.lake import FileToAdd, Table
-from dbt.adapters.ducklake.spark.assignment import assigned
+from dbt.adapters.ducklake.spark.assignment import assigned, stored
 from dbt.adapters.ducklake.spark.delete import Removed, remove_delete_files, remove_rows
 from dbt.adapters.ducklake.spark.errors import MatchedTwice
 from dbt.adapters.ducklake.spark.local_rows import keys_dataframe
@@ -32,10 +32,11 @@ _TWICE_SHOWN = 3
 @dataclass(frozen=True)
 class Clause:
     """What one clause does. `values` are the columns of the changed rows that have the new values, in the order of
-    the table's columns; none for a clause that deletes."""
+    the table's columns; none for a clause that deletes. `unchanged` are the places of columns that keep their value."""
 
     kind: str
     values: tuple[str, ...] = ()
+    unchanged: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,10 @@ def change_rows(
     settings: WriteSettings,
     sort_by: Sequence[Expression] = (),
     is_pinned: bool = False,
+    has_valid_text: bool = False,
 ) -> Changed:
     """Write what the clauses make of the rows of `changes`, which has CLAUSE, the places and the clauses' values, and
-    may be pinned already.
+    may be pinned already. `has_valid_text` as in `assigned`.
 
     MatchedTwice if two rows of a source change one row of the table. After any error no file is left.
     """
@@ -84,10 +86,10 @@ def change_rows(
     added: list[FileToAdd] = []
     try:
         if by_kind["update"]:
-            new = _new_rows(spark, table, placed, rows, clauses, "update")
+            new = _new_rows(spark, table, placed, rows, clauses, "update", has_valid_text)
             added += write_rows(spark, storage, new, table, settings, sort_by, own=ROW_IDS)
         if by_kind["insert"]:
-            new = _new_rows(spark, table, placed, rows, clauses, "insert")
+            new = _new_rows(spark, table, placed, rows, clauses, "insert", has_valid_text)
             added += write_rows(spark, storage, new, table, settings, sort_by)
     except BaseException:
         remove_files(storage, added)
@@ -100,7 +102,8 @@ def change_rows(
 def remove_placed(spark: SparkSession, storage: Storage, table: Table, placed: Placed, gone: DataFrame) -> Removed:
     """Remove the rows whose places `gone` has, each once."""
     places = pinned(gone.select(FILE, POSITION))
-    counted = places.groupBy(FILE).agg(F.count(F.lit(1))).toArrow()
+    counted = places.groupBy(FILE).agg(F.min(FILE).alias("file"), F.count(F.lit(1)).alias("rows"))
+    counted = counted.select("file", "rows").toArrow()
     counts = dict(zip(*(column.to_pylist() for column in counted.columns), strict=True))
     return remove_rows(spark, storage, table, placed, places, counts) if counts else Removed()
 
@@ -118,18 +121,22 @@ class _Count:
 
 
 def _counted(rows: DataFrame) -> list[_Count]:
+    # The keys of groups are named among the aggregates: a setting may leave them out.
     by_place = rows.groupBy(FILE, POSITION).agg(
-        F.count(F.lit(1)).alias("rows"), F.min(CLAUSE).alias("clause"), F.max(CLAUSE).alias("last")
-    )
-    inserted = F.col(FILE).isNull()
-    # Rows that are inserted have no place and stand together by clause.
-    of_inserts = rows.where(inserted).groupBy(CLAUSE).agg(F.count(F.lit(1)).alias("rows"))
-    twice = (F.col("rows") > 1) | (F.col("clause") != F.col("last"))
-    of_places = by_place.where(~inserted).groupBy(FILE, "clause").agg(
-        F.sum("rows").alias("rows"), F.count(F.lit(1)).alias("places"), F.max(twice).alias("twice")
+        F.min(FILE).alias("file"), F.count(F.lit(1)).alias("rows"), F.min(CLAUSE).alias("clause"),
+        F.max(CLAUSE).alias("last"),
     )  # fmt: skip
-    found = of_places.select("clause", FILE, "rows", "places", "twice").unionAll(
-        of_inserts.select(CLAUSE, F.lit(None).cast("bigint"), "rows", F.lit(0).cast("bigint"), F.lit(False))
+    # Rows that are inserted have no place and stand together by clause.
+    of_inserts = rows.where(F.col(FILE).isNull()).groupBy(CLAUSE).agg(
+        F.min(CLAUSE).alias("clause"), F.count(F.lit(1)).alias("rows")
+    )  # fmt: skip
+    twice = (F.col("rows") > 1) | (F.col("clause") != F.col("last"))
+    of_places = by_place.where(F.col("file").isNotNull()).groupBy("file", "clause").agg(
+        F.min("clause").alias("_clause"), F.min("file").alias("_file"), F.sum("rows").alias("_rows"),
+        F.count(F.lit(1)).alias("_places"), F.max(twice).alias("_twice"),
+    )  # fmt: skip
+    found = of_places.select("_clause", "_file", "_rows", "_places", "_twice").unionAll(
+        of_inserts.select("clause", F.lit(None).cast("bigint"), "rows", F.lit(0).cast("bigint"), F.lit(False))
     )
     table = found.toArrow()
     return [_Count(*row) for row in zip(*(column.to_pylist() for column in table.columns), strict=True)]
@@ -150,29 +157,36 @@ def _refuse_twice(table: Table, rows: DataFrame, clauses: Sequence[Clause], coun
 
 
 def _new_rows(
-    spark: SparkSession, table: Table, placed: Placed, rows: DataFrame, clauses: Sequence[Clause], kind: str
-) -> DataFrame:
+    spark: SparkSession, table: Table, placed: Placed, rows: DataFrame, clauses: Sequence[Clause], kind: str,
+    has_valid_text: bool,
+) -> DataFrame:  # fmt: skip
     """The table's columns as the clauses of a kind have them, and for updates the ids that the rows keep."""
     of_kind = {number: clause for number, clause in enumerate(clauses) if clause.kind == kind}
     chosen = rows.where(F.col(CLAUSE).isin(list(of_kind)))
-    values = [_value(rows, table, of_kind, place) for place in range(len(table.columns))]
+    values = [_value(rows, table, of_kind, place, has_valid_text) for place in range(len(table.columns))]
     if kind == "insert":
         return chosen.select(*values)
     numbers = pa.array([*placed.files, INLINED], pa.int64())
     starts = pa.array([*(file.row_id_start for file in placed.files.values()), None], pa.int64())
-    first = keys_dataframe(spark, ["_number", "_first"], [numbers, starts])
-    with_first = chosen.join(F.broadcast(first), F.col(FILE) == F.col("_number"))
+    first = keys_dataframe(spark, ["_ducklake_number", "_ducklake_first"], [numbers, starts])
+    with_first = chosen.join(F.broadcast(first), F.col(FILE) == F.col("_ducklake_number"))
     unknown = F.raise_error(F.lit(f"A data file of {table} does not say the ids of its rows")).cast("bigint")
-    return with_first.select(*values, F.coalesce(ROW_ID, F.col("_first") + F.col(POSITION), unknown).alias(ROW_ID))
+    return with_first.select(
+        *values, F.coalesce(ROW_ID, F.col("_ducklake_first") + F.col(POSITION), unknown).alias(ROW_ID)
+    )
 
 
-def _value(rows: DataFrame, table: Table, clauses: dict[int, Clause], place: int) -> Expression:
-    """One column of the new rows: of each row the value that its clause gives."""
+def _value(rows: DataFrame, table: Table, clauses: dict[int, Clause], place: int, has_valid_text: bool) -> Expression:
+    """One column of the new rows: the value that the clause of each row gives it."""
     column, types = table.columns[place], {field.name: field.dataType for field in rows.schema.fields}
-    (first, *others) = [
-        (F.col(CLAUSE) == number, assigned(F.col(clause.values[place]), types[clause.values[place]], column, table))
-        for number, clause in clauses.items()
-    ]
+
+    def of(clause: Clause) -> Expression:
+        name = clause.values[place]
+        if place in clause.unchanged:
+            return stored(F.col(name), column, table)
+        return assigned(F.col(name), types[name], column, table, has_valid_text)
+
+    (first, *others) = [(F.col(CLAUSE) == number, of(clause)) for number, clause in clauses.items()]
     value = F.when(*first)
     for other in others:
         value = value.when(*other)

@@ -49,7 +49,10 @@ def _as_bytes(value: Expression, column: Column) -> Expression:
     name = column.type.name
     if name == "blob":
         return value
-    if name in ("varchar", "json", "decimal", "uint8", "uint16", "uint32", "uint64", "int128", "uint128"):
+    if name == "decimal":
+        # A plain cast would write small numbers with an exponent if ANSI mode is off.
+        return F.encode(value.try_cast("string"), "UTF-8")
+    if name in ("varchar", "json", "uint8", "uint16", "uint32", "uint64", "int128", "uint128"):
         return F.encode(value.cast("string"), "UTF-8")
     raise UnsupportedType(column.name, column.type.text, "cannot be bucketed by Spark. Choose another column.")
 

@@ -43,7 +43,7 @@ class PartitionKey:
 
     def text(self, value: Expression) -> Expression:
         """The key of a value as a text; NULL has one too."""
-        raw = _raw(value, self.column, self.transform).cast("string")
+        raw = _raw(value, self.column, self.transform).try_cast("string")
         return F.coalesce(F.concat(F.lit(_VALUE), raw), F.lit(_NULL)).alias(self.name)
 
     def value(self, text: str) -> Value:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
-import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from dbt.adapters.ducklake.lake import fold
+from dbt.adapters.ducklake.spark.arrow_values import python_values
 from dbt.adapters.ducklake.spark.schema import quoted, type_text
 from dbt.adapters.ducklake.spark.storage import spark_path
 
@@ -37,7 +38,7 @@ def rows_of_files(spark: Spark, location: str, kind: str, schema: str | None, op
 
 
 def one_value(spark: Spark, sql: str) -> object:
-    return spark.sql(sql).collect()[0][0]
+    return run_query(spark, sql).collect()[0][0]
 
 
 def sort_keys(keys: Sequence[tuple[str, bool, bool]]) -> list[Column]:
@@ -80,12 +81,28 @@ def together(some: Rows, others: Rows) -> Rows:
     return some.unionByName(others, allowMissingColumns=True)
 
 
+def checked(rows: Rows, condition: str, text: str) -> Rows:
+    """The rows, which fail with a text if they have one for which the condition is not true."""
+    return rows.where(F.when(F.expr(condition), F.lit(True)).otherwise(F.raise_error(F.lit(text)).cast("boolean")))
+
+
 def setting(spark: Spark, key: str, default: str) -> str:
     return spark.conf.get(key, default) or default
 
 
 def forget(spark: Spark, view: str) -> None:
     spark.catalog.dropTempView(view)
+
+
+def plain_views(spark: Spark) -> set[str]:
+    """The temporary views of a user: without a dot in their names, as tables of lakes are shown under whole ones."""
+    shown = run_query(spark, "SHOW VIEWS").select("viewName").collect()
+    return {row[0] for row in shown if "." not in row[0]}
+
+
+def is_plain_view(spark: Spark, name: str) -> bool:
+    """Whether a name of one part is a temporary view of the session's."""
+    return spark.catalog.tableExists(quoted(name)) and spark.catalog.getTable(quoted(name)).isTemporary
 
 
 def count_where(spark: Spark, sql: str, condition: str) -> int:
@@ -100,7 +117,8 @@ def query_columns(spark: Spark, sql: str) -> list[tuple[str, str]]:
 def columns_of_view(spark: Spark, view: str) -> frozenset[str] | None:
     """The folded names of a temporary view's columns; None if the session has no such view."""
     try:
-        return frozenset(map(fold, spark.table(quoted(view)).columns))
+        # The class's own, as in `run_query`.
+        return frozenset(map(fold, type(spark).table(spark, quoted(view)).columns))
     except AnalysisException:
         return None
 
@@ -110,23 +128,43 @@ def result_columns(rows: Rows) -> list[tuple[str, str]]:
 
 
 def fetched(rows: Rows, limit: int | None = None) -> list[tuple[Any, ...]]:
-    """The rows as Python's values, at most `limit` of them. Moments have the zone of the session."""
+    """The rows as Python's values, at most `limit` of them. Moments have the zone of the session; a date or moment that
+    Python has not is DuckDB's text of it."""
     # By Arrow: Row objects would come with moments in the zone of this process.
     table = (rows if limit is None else rows.limit(limit)).toArrow()
-    columns = [column.to_pylist() for column in table.columns]
+    columns = [python_values(column) for column in table.columns]
     return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
 
 
-def as_rows(spark: Spark, returned: Any) -> Rows | None:
-    """What a Python model returned as Spark's rows; None where it is no table."""
-    if hasattr(returned, "createOrReplaceTempView"):
-        # Classic Spark and Connect have a class each.
-        return returned  # type: ignore[no-any-return]
-    if hasattr(returned, "to_spark"):
-        return returned.to_spark()  # type: ignore[no-any-return]
-    if isinstance(returned, pa.Table) or type(returned).__module__.split(".")[0] == "pandas":
-        return spark.createDataFrame(returned)
-    return None
+def shown(rows: Rows) -> Rows:
+    """The rows for people and for macros: as text what neither of them has a value for."""
+    columns = [_shown(F.col(f"_ducklake_{place}"), field) for place, field in enumerate(rows.schema.fields)]
+    named = [column.alias(name) for column, name in zip(columns, rows.columns, strict=True)]
+    return rows.toDF(*(f"_ducklake_{place}" for place in range(len(named)))).select(*named)
+
+
+def _shown(value: Column, field: T.StructField) -> Column:
+    kind = field.dataType
+    if isinstance(kind, T.BinaryType):
+        return F.hex(value)
+    if isinstance(kind, T.YearMonthIntervalType | T.CalendarIntervalType):
+        return value.cast("string")
+    if isinstance(kind, T.VariantType | T.MapType) or (_is_nested(kind) and not _is_plain(kind)):
+        return F.to_json(value)
+    return value
+
+
+def _is_nested(kind: T.DataType) -> bool:
+    return isinstance(kind, T.StructType | T.ArrayType)
+
+
+def _is_plain(kind: T.DataType) -> bool:
+    """Whether lists and fields of a type hold what Python's and JSON's do."""
+    if isinstance(kind, T.StructType):
+        return all(_is_plain(field.dataType) for field in kind)
+    if isinstance(kind, T.ArrayType):
+        return _is_plain(kind.elementType)
+    return not isinstance(kind, T.MapType | T.BinaryType | T.VariantType | T.YearMonthIntervalType)
 
 
 def exhaust(rows: Rows) -> None:

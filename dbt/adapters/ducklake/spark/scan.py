@@ -26,8 +26,8 @@ from dbt.adapters.ducklake.lake import (
     Table,
     TableFiles,
 )
-from dbt.adapters.ducklake.spark.deleted import file_number, without_deleted
-from dbt.adapters.ducklake.spark.errors import UnsupportedType
+from dbt.adapters.ducklake.spark.deleted import HIDDEN, file_number, without_deleted
+from dbt.adapters.ducklake.spark.errors import UnsupportedType, WriteRefused
 from dbt.adapters.ducklake.spark.footers import FileLayout, layout_of, read_footers
 from dbt.adapters.ducklake.spark.literals import literal_of_text
 from dbt.adapters.ducklake.spark.local_rows import dataframe_of, keys_dataframe
@@ -48,6 +48,8 @@ from dbt.adapters.ducklake.spark.stored import AMBIGUOUS, StoredTypes, converted
 POSITION, ROW_ID, ROW_SNAPSHOT = "_ducklake_position", "_ducklake_row_id", "_ducklake_row_snapshot"
 # Which file a row lies in, as a number that one scan gives it; inlined rows lie in none.
 FILE, INLINED = "_ducklake_file", -1
+# Characters whose lower case is another one for Java, or which it takes for that of another.
+_JAVA_LOWER = {"İ": "i", "ı": "i", "ſ": "s"}
 # In place of a group's number: FILE is a hash of the file's path, which costs less than a number for each row.
 HASHED = -1
 
@@ -110,8 +112,8 @@ def scan_versions(
     # Of all groups together, what is known of the files is broadcast once; not where one of them stands in two.
     together = _owners(spark, members) if len({file.path for file in members}) == len(members) else None
     unknown = F.raise_error(F.lit(f"A data file of {table} does not say the ids of its rows")).cast("bigint")
-    row_id = F.coalesce(F.col(ROW_ID), F.col("_first") + F.col(POSITION), unknown)
-    came = F.coalesce(F.col(ROW_SNAPSHOT), F.col("_begin"))
+    row_id = F.coalesce(F.col(ROW_ID), F.col("_ducklake_first") + F.col(POSITION), unknown)
+    came = F.coalesce(F.col(ROW_SNAPSHOT), F.col("_ducklake_begin"))
     scanned = []
     for group in groups:
         parts = [
@@ -119,7 +121,7 @@ def scan_versions(
             for alike, of_group in _grouped(storage, replace(files, data_files=tuple(group)), table.columns).items()
         ]
         owners = _owners(spark, group) if together is None else together
-        owned = reduce(DataFrame.unionAll, parts).join(owners, F.col(FILE) == F.xxhash64("_uri"))
+        owned = reduce(DataFrame.unionAll, parts).join(owners, F.col(FILE) == F.xxhash64("_ducklake_uri"))
         values = (owned[quoted(column.name)] for column in table.columns)
         scanned.append(owned.select(*values, row_id.alias(ROW_ID), came.alias(ROW_SNAPSHOT)))
     return scanned
@@ -129,13 +131,26 @@ def _owners(spark: SparkSession, members: Sequence[DataFile]) -> DataFrame:
     firsts = pa.array([None if file.row_id_start is None else int(file.row_id_start) for file in members], pa.int64())
     begins = pa.array([int(file.begin) for file in members], pa.int64())
     uris = pa.array([file_uri(file.path) for file in members])
-    return F.broadcast(keys_dataframe(spark, ["_uri", "_first", "_begin"], [uris, firsts, begins]))
+    return F.broadcast(
+        keys_dataframe(spark, ["_ducklake_uri", "_ducklake_first", "_ducklake_begin"], [uris, firsts, begins])
+    )
 
 
 def _refuse_unreadable(table: Table) -> None:
     unreadable = next((column for column in table.columns if not is_readable(column)), None)
     if unreadable is not None:
         raise UnsupportedType(unreadable.name, unreadable.type.text, "Spark cannot read. Change its rows with DuckDB.")
+    names: dict[str, str] = {}
+    for column in table.columns:
+        other = names.setdefault(_as_spark_compares(column.name), column.name)
+        if other != column.name:
+            found = f"its columns {other} and {column.name} are one name to Spark"
+            raise WriteRefused(str(table), found, "Rename one of them, or change its rows with DuckDB.")
+
+
+def _as_spark_compares(name: str) -> str:
+    """Names that are equal so are equal to Java, which goes by single characters."""
+    return "".join(_JAVA_LOWER.get(char, char.lower()) for char in name)
 
 
 def _file_in_group(ordinal: int, file: DataFile) -> int:
@@ -243,7 +258,7 @@ def _read_group(
     rows = reader.parquet(*(spark_path(file.path) for file in members))
     if ordinal is not None:
         # Before any join: behind one, the scan's hidden columns are out of sight.
-        rows = rows.withColumns(_place(group, ordinal))
+        rows = rows.withColumns(_place(rows, group, ordinal))
     if group.has_deletes:
         rows = without_deleted(spark, storage, rows, members, files.inlined_deletes, snapshot)
     if group.rows_up_to is not None:
@@ -255,13 +270,14 @@ def _read_group(
     return _as_table(rows, columns, group, stored)
 
 
-def _place(group: _Group, ordinal: int) -> dict[str, Expression]:
-    path = F.col("_metadata.file_path")
+def _place(rows: DataFrame, group: _Group, ordinal: int) -> dict[str, Expression]:
+    hidden = rows.metadataColumn(HIDDEN)
+    path = hidden["file_path"]
     if ordinal == HASHED:
         number = F.xxhash64(path)
     else:
         number = F.lit(ordinal << 32).cast("bigint").bitwiseOR(F.crc32(F.encode(path, "UTF-8")))
-    found = {FILE: number, POSITION: F.col("_metadata.row_index")}
+    found = {FILE: number, POSITION: hidden["row_index"]}
     # A mapped file has no columns of DuckLake's own.
     none = F.lit(None).cast("bigint")
     return found if group.mapping is None else {**found, ROW_ID: none, ROW_SNAPSHOT: none}
@@ -294,12 +310,12 @@ def rows_of_file(
     rows = spark.read.schema(T.StructType([*fields, *embedded])).option("__globPaths__", "false").parquet(
         spark_path(file.path)
     )  # fmt: skip
-    counted = F.col("_metadata.row_index") + F.lit(file.row_id_start).cast("bigint")
+    place = rows.metadataColumn(HIDDEN)["row_index"]
+    counted = place + F.lit(file.row_id_start).cast("bigint")
     row_id = F.coalesce(F.col(ROW_ID), counted) if embedded else counted
     snapshot = F.col(ROW_SNAPSHOT) if embedded else F.lit(None).cast("bigint")
     values = _values(rows, columns, group, stored)
-    position = F.col("_metadata.row_index").alias(POSITION)
-    return rows.select(*values, position, row_id.alias(ROW_ID), snapshot.alias(ROW_SNAPSHOT))
+    return rows.select(*values, place.alias(POSITION), row_id.alias(ROW_ID), snapshot.alias(ROW_SNAPSHOT))
 
 
 def _as_table(rows: DataFrame, columns: Sequence[Column], group: _Group, stored: StoredTypes) -> DataFrame:

@@ -95,8 +95,16 @@ def new_session(settings: SparkSettings) -> SparkSession:
 
 
 def settle(session: SparkSession, settings: SparkSettings) -> None:
+    """Bring a session's settings back to those of the profile."""
+    for key, value in {**_DEFAULTS, **_runtime(session, settings)}.items():
+        session.conf.set(key, value)
+    require(session, settings)
+
+
+def require(session: SparkSession, settings: SparkSettings) -> None:
+    """Set what a lake is read and written by, and close what a strict session may not use."""
     closing = {key: value for door in settings.closed for key, value in _CLOSED_BY.get(door, {}).items()}
-    for key, value in {**_DEFAULTS, **_runtime(session, settings), **_REQUIRED, **closing}.items():
+    for key, value in {**_REQUIRED, **closing}.items():
         session.conf.set(key, value)
 
 
@@ -153,6 +161,11 @@ class SparkHandle:
         """Bring the session's settings back to the profile's, after RESET or what a user's code may have set."""
         if self._session is not None:
             settle(self._session, self.settings)
+
+    def require(self) -> None:
+        """Set again what a lake is read and written by, after a user's code may have set it."""
+        if self._session is not None:
+            require(self._session, self.settings)
 
     def close(self) -> None:
         """Leave a Connect server. A session of this process' own Spark ends with it."""

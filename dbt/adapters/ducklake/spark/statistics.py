@@ -57,6 +57,18 @@ def nulls_in(footer: Footer, columns: Sequence[Column]) -> dict[ColumnId, int]:
     return found
 
 
+def column_without_utf8(footer: Footer, leaves: Mapping[int, Column]) -> str | None:
+    """The name of a column of text, by the places of its leaves, of which a bound is not UTF-8."""
+    texts = {place: leaf for place, leaf in leaves.items() if leaf.type.name in ("varchar", "json")}
+    for place, leaf in texts.items():
+        if stored_type(footer.metadata.schema.column(place)).name == "varchar":
+            known = [chunk.statistics for chunk in _chunks(footer, place) if chunk.statistics is not None]
+            bounds = [raw for one in known if one.has_min_max for raw in (one.min_raw, one.max_raw)]
+            if any(_text(raw) is None for raw in bounds):
+                return leaf.name
+    return None
+
+
 def _chunks(footer: Footer, place: int) -> list[Any]:
     return [footer.metadata.row_group(group).column(place) for group in range(footer.metadata.num_row_groups)]
 

@@ -124,7 +124,8 @@ def _as_text(read: Expression, column: Column, stored: ColumnType) -> Expression
     if stored.name in _TEXTS:
         return read
     if stored.name in _AS_DIGITS:
-        return read.cast("string")
+        # A plain cast would write small decimals with an exponent if ANSI mode is off.
+        return read.try_cast("string")
     raise _no_way(column, stored)
 
 

@@ -15,9 +15,11 @@ from typing import TypeAlias
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from dbt.adapters.ducklake.lake import (
     Column,
+    ColumnId,
     FileToAdd,
     MappedColumn,
     NameMapping,
@@ -26,13 +28,13 @@ from dbt.adapters.ducklake.lake import (
     new_uuid,
 )
 from dbt.adapters.ducklake.spark.arrow_files import ArrowFiles, counted_leaves, schema_with_ids
-from dbt.adapters.ducklake.spark.assignment import assigned
+from dbt.adapters.ducklake.spark.assignment import assigned, stored
 from dbt.adapters.ducklake.spark.errors import FilesNotFound, NullsRefused, WriteRefused
 from dbt.adapters.ducklake.spark.footers import Footer, read_footers
 from dbt.adapters.ducklake.spark.own_folder import OwnFolder, own_folder
 from dbt.adapters.ducklake.spark.partition import PartitionKey, hive_folder, partition_keys, values_in_path
-from dbt.adapters.ducklake.spark.schema import FIELD_ID, quoted, spark_type
-from dbt.adapters.ducklake.spark.statistics import nulls_in, statistics_of
+from dbt.adapters.ducklake.spark.schema import FIELD_ID, field_of, quoted, spark_type
+from dbt.adapters.ducklake.spark.statistics import column_without_utf8, nulls_in, statistics_of
 from dbt.adapters.ducklake.spark.storage import Storage, spark_path
 
 _CODECS = {"uncompressed": "none", "lz4": "lz4_raw"}
@@ -82,6 +84,7 @@ class WriteSettings:
             yield "parquet.block.size", self.row_group_bytes
         yield "parquet.writer.version", "v2" if self.version == "V2" else "v1"
         yield "parquet.statistics.truncate.length", _LONGEST_BOUND
+        yield "parquet.column.statistics.enabled", "true"
         yield "mapreduce.fileoutputcommitter.marksuccessfuljobs", "false"
 
 
@@ -94,7 +97,7 @@ def write_rows(
     sort_by: Sequence[Expression] = (),
     own: OwnColumns = (),
 ) -> list[FileToAdd]:
-    """Write rows, whose columns are the table's in their order, and describe the files for a commit.
+    """Write rows, which have values of the table's columns in their order, and describe the files for a commit.
 
     Rows that were there before carry columns of DuckLake's own behind the table's: their ids, and the snapshots that
     they came with.
@@ -120,16 +123,20 @@ def write_rows(
         if not found and not ((keys or own) and rows.isEmpty()):
             raise FilesNotFound(str(table), folder.path)
         footers = read_footers(storage, found)
-        _refuse_nulls(table, footers)
+        _refuse_nulls(spark, table, footers)
+        _refuse_raw_text(table, footers)
         return _described(folder, table, keys, settings, footers, is_mapped=not own)
 
 
-def as_table(rows: DataFrame, table: Table) -> DataFrame:
-    """Rows, whose columns are the table's in their order, as values of the table's columns and under their names."""
+def as_table(rows: DataFrame, table: Table, has_valid_text: bool = False) -> DataFrame:
+    """A query's rows, whose columns are the table's in their order, as values of the table's columns and under their
+    names. `has_valid_text` as in `assigned`."""
     placed = rows.toDF(*(f"_ducklake_{place}" for place in range(len(table.columns))))
     return placed.select(
         *(
-            assigned(F.col(f"_ducklake_{place}"), placed.schema[place].dataType, column, table).alias(column.name)
+            assigned(F.col(f"_ducklake_{place}"), placed.schema[place].dataType, column, table, has_valid_text).alias(
+                column.name
+            )
             for place, column in enumerate(table.columns)
         )
     )
@@ -153,9 +160,7 @@ def _laid_out(
     # The rows' own columns by place: their names may not be the table's, and may repeat.
     rows = rows.toDF(*(f"_ducklake_{place}" for place in range(len(rows.columns))))
     columns = [
-        assigned(F.col(f"_ducklake_{place}"), rows.schema[place].dataType, column, table).alias(
-            column.name, metadata={FIELD_ID: int(column.id)}
-        )
+        stored(F.col(f"_ducklake_{place}"), column, table).alias(column.name, metadata={FIELD_ID: int(column.id)})
         for place, column in enumerate(table.columns)
     ]
     checked = [
@@ -263,17 +268,38 @@ def set_to(spark: SparkSession, key: str, value: str) -> Iterator[None]:
         spark.conf.unset(key) if before is None else spark.conf.set(key, before)
 
 
-def _refuse_nulls(table: Table, footers: Sequence[Footer]) -> None:
-    refused = {column.id: column.name for column in table.columns if not column.nullable}
-    if not refused:
-        return
+def _refuse_nulls(spark: SparkSession, table: Table, footers: Sequence[Footer]) -> None:
+    # Those of nested columns failed at their first NULL.
+    refused = {column.id: column for column in table.columns if not column.nullable and not column.children}
     counts: Counter[str] = Counter()
-    for footer in footers:
-        for column_id, nulls in nulls_in(footer, table.columns).items():
-            if column_id in refused and nulls:
-                counts[refused[column_id]] += nulls
+    uncounted: dict[ColumnId, list[str]] = {}
+    for footer in footers if refused else ():
+        known = nulls_in(footer, table.columns)
+        for column_id, column in refused.items():
+            if column_id not in known:
+                uncounted.setdefault(column_id, []).append(footer.path)
+            elif known[column_id]:
+                counts[column.name] += known[column_id]
+    for column_id, paths in uncounted.items():
+        # Statistics that a setting turned off.
+        if nulls := _nulls_in_files(spark, refused[column_id], paths):
+            counts[refused[column_id].name] += nulls
     if counts:
         raise NullsRefused(str(table), counts, sum(footer.metadata.num_rows for footer in footers))
+
+
+def _nulls_in_files(spark: SparkSession, column: Column, paths: Sequence[str]) -> int:
+    reader = spark.read.schema(T.StructType([field_of(column)])).option("__globPaths__", "false")
+    return reader.parquet(*map(spark_path, paths)).where(F.col(quoted(column.name)).isNull()).count()
+
+
+def _refuse_raw_text(table: Table, footers: Sequence[Footer]) -> None:
+    """What was not looked at value by value shows in the bounds, if anywhere."""
+    leaves = dict(enumerate(leaf for column in table.columns for leaf in column.leaves()))
+    for footer in footers:
+        if (column := column_without_utf8(footer, leaves)) is not None:
+            found = f"column {column} holds text that is not UTF-8, which DuckDB cannot read"
+            raise WriteRefused(str(table), found, "Decode it in the query, or make it BINARY.")
 
 
 def _described(

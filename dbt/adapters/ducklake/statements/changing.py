@@ -190,7 +190,8 @@ def of_one_clause(target: Target, table: Table, kind: str, behind: str, values: 
         return Rows((Clause(kind),), behind, {})
     names = tuple(f"_ducklake_0_{place}" for place in range(len(table.columns)))
     shown = [values.get(place, target.column(column.name)) for place, column in enumerate(table.columns)]
-    return Rows((Clause(kind, names),), behind, dict(zip(names, shown, strict=True)))
+    unchanged = frozenset(range(len(table.columns))) - values.keys()
+    return Rows((Clause(kind, names, unchanged),), behind, dict(zip(names, shown, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -244,6 +245,7 @@ class Change:
         with writing(self.session, self.lake, self.base) as work:
             self.look_in(work, planned.where)
             done = work.change_rows(
-                spark, planned.changes, planned.clauses, planned.placed, self.table, planned.settings, planned.is_pinned
+                spark, planned.changes, planned.clauses, planned.placed, self.table, planned.settings,
+                planned.is_pinned, self.found.has_valid_text,
             )  # fmt: skip
         return changed_rows(self.code, done, work.snapshot)

@@ -9,7 +9,15 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 
 from dbt.adapters.ducklake.lake import NotFound, Snapshot, Table, View, fold
-from dbt.adapters.ducklake.spark.query import Rows, Spark, columns_of_view, one_value, run_query, show_as
+from dbt.adapters.ducklake.spark.query import (
+    Rows,
+    Spark,
+    columns_of_view,
+    is_plain_view,
+    one_value,
+    run_query,
+    show_as,
+)
 from dbt.adapters.ducklake.spark.scan import scan
 from dbt.adapters.ducklake.spark.session import CATALOGS, FILES
 from dbt.adapters.ducklake.statements.doors import refuse, refuse_in_text
@@ -17,6 +25,7 @@ from dbt.adapters.ducklake.statements.errors import NameNotFound, NotAllowed
 from dbt.adapters.ducklake.statements.functions import rows_of_function
 from dbt.adapters.ducklake.statements.moment import at_moment, now
 from dbt.adapters.ducklake.statements.names import QueryNames, TableUse, Travel, names_in, place_in, quoted, replaced
+from dbt.adapters.ducklake.statements.raw_text import holds_bytes, may_make_bytes
 from dbt.adapters.ducklake.statements.reader import Name
 from dbt.adapters.ducklake.statements.scopes import Located
 from dbt.adapters.ducklake.statements.session import LakeName, LakeSession
@@ -41,6 +50,10 @@ class Reading:
     is_open: bool = False
     # The time of a statement that takes several queries; None if Spark's own will do.
     moment: int | None = None
+    # Whether Spark's own temporary views go before tables, as they do for the code of Python models.
+    sees_views: bool = False
+    # Whether all text that was read, and that the queries make of it, is UTF-8.
+    has_valid_text: bool = True
 
     def of(self, lake_name: str) -> Snapshot:
         key = fold(lake_name)
@@ -113,6 +126,7 @@ def _bound(
     found: Reading, spark: Spark, sql: str, home: LakeName, within: tuple[str, ...], own: Mapping[int, str] = _NONE
 ) -> tuple[str, dict[int, Located]]:
     names = names_in(sql)
+    found.has_valid_text &= not (may_make_bytes(sql) or found.session.has_functions)
     if not names.is_certain and CATALOGS in found.session.closed:
         raise NotAllowed(
             "run a query that is not wholly understood here",
@@ -144,9 +158,11 @@ def _view_for(
 ) -> str | None:
     """The temporary view for a use, None where the name is Spark's own."""
     if use.arguments is not None:
-        found.is_open = True
+        found.is_open, found.has_valid_text = True, False
         return _function_view(found, spark, sql, use)
     name = _whole(found.session, use.name, home, within)
+    if found.sees_views and not within and len(use.name.parts) == 1 and is_plain_view(spark, use.name.parts[0]):
+        name = None
     if name is None:
         query = found.session.temporary.get(fold(use.name.parts[0])) if len(use.name.parts) == 1 else None
         if query is not None and not within:
@@ -156,6 +172,7 @@ def _view_for(
             refuse(found.session, FILES if is_of_files else CATALOGS, place_in(sql, use))
         # Rows that were put in Spark's sight elsewhere, such as by a Python model, may be of any table.
         found.is_open |= query is None and len(use.name.parts) == 1
+        found.has_valid_text &= query is not None
         return None
     try:
         snapshot = _snapshot_of(found, spark, name, use.travel)
@@ -165,16 +182,19 @@ def _view_for(
     except NotFound as error:
         raise NameNotFound(str(error), place_in(sql, use)) from error
     assert there is not None
+    found.has_valid_text &= isinstance(there, View) or not holds_bytes(there)
     if not use.travel:
         found.tables.add((fold(name.lake), there.id))
     view = f"{_view_name(name)}@{snapshot.id}" if use.travel else f"{_view_name(name)}{found.suffix}"
+    then = found
     if use.travel:
-        found = Reading(found.session, {fold(name.lake): snapshot}, f"@{snapshot.id}", moment=found.moment)
+        then = Reading(found.session, {fold(name.lake): snapshot}, f"@{snapshot.id}", moment=found.moment)
     key = (snapshot.id, there.id, there.name)
     # A view may read other lakes, whose snapshots its own lake's does not tell.
     if isinstance(there, View) or found.session.shown.get(view) != key:
-        show_as(_rows_of(found, spark, snapshot, there, name, within), view)
+        show_as(_rows_of(then, spark, snapshot, there, name, within), view)
         found.session.shown[view] = key
+    found.has_valid_text &= then.has_valid_text
     return view
 
 

@@ -56,6 +56,12 @@ class LakeSession:
     # The lake views of this thread's Spark session, each with the snapshot that it shows.
     shown: dict[str, object] = field(default_factory=dict)
     changed_settings: bool = False
+    # Whether there are functions of the user's own.
+    has_functions: bool = False
+    # What stands for the inputs of a Python model, by their names: a query of those of its batch's time.
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    # Temporary views that Python models made.
+    python_views: set[str] = field(default_factory=set)
     # How to pin the temporary views again whose rows were lost.
     pinned: dict[str, Callable[[], object]] = field(default_factory=dict)
     # The one time of all statements of a node that ask for it by `time_of_node`.
@@ -71,6 +77,10 @@ class LakeSession:
         self.lake_name, self.schema = self._home
         self.said, self._time = None, None
         self.pinned.clear()
+        self.inputs = {}
+        for view in self.python_views:
+            forget(self.spark.session(), view)
+        self.python_views.clear()
         if self.temporary:
             for view in self.temporary:
                 forget(self.spark.session(), view)

@@ -44,7 +44,7 @@ class Writing:
         self.snapshot: SnapshotId | None = None
 
     def add_rows(self, spark: Spark, rows: Rows, table: Table, settings: WriteSettings) -> None:
-        """Write rows, in the order of the table's columns, and record them as new."""
+        """Write rows, which `as_table` made, and record them as new."""
         storage = self.session.storage(self.lake)
         keys = sort_keys(sorted_by(table.sort))
         files = write_rows(spark, storage, rows, table, settings, keys)
@@ -53,12 +53,13 @@ class Writing:
 
     def change_rows(
         self, spark: Spark, changes: Rows, clauses: Sequence[Clause], placed: Placed, table: Table,
-        settings: WriteSettings, is_pinned: bool,
+        settings: WriteSettings, is_pinned: bool, has_valid_text: bool,
     ) -> Changed:  # fmt: skip
         """Write what the clauses make of the changed rows, and record that the rows as they were are gone."""
         storage = self.session.storage(self.lake)
         keys = sort_keys(sorted_by(table.sort))
-        done = change_rows(spark, storage, table, placed, changes, clauses, settings, keys, is_pinned)
+        done = change_rows(spark, storage, table, placed, changes, clauses, settings, keys, is_pinned,
+                           has_valid_text)  # fmt: skip
         # First what has to be removed if the lake refuses the rest.
         self.files += done.added
         self.deletes += done.removed.deletes

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from dbt.adapters.ducklake.lake import Column, Snapshot, SortField, Table, Transaction, View, fold
 from dbt.adapters.ducklake.spark.query import Rows, Spark, run_query
 from dbt.adapters.ducklake.spark.schema import columns_from
-from dbt.adapters.ducklake.spark.write import WriteSettings
+from dbt.adapters.ducklake.spark.write import WriteSettings, as_table
 from dbt.adapters.ducklake.statements.clauses import read_partitioning, read_properties, read_sorting
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.outcome import Outcome, written
@@ -92,17 +92,20 @@ def run_create_table(session: LakeSession, statement: CreateTable) -> Outcome:
             if statement.if_not_exists and _is_there(base, session, statement):
                 return Outcome(_CODE)
             sql = bound(found, spark, statement.query)
-        return _create(session, statement, spark, run_query(spark, sql), base)
+        return _create(session, statement, spark, run_query(spark, sql), base, found.has_valid_text)
 
 
-def create_from_rows(session: LakeSession, statement: CreateTable, spark: Spark, rows: Rows) -> Outcome:
+def create_from_rows(
+    session: LakeSession, statement: CreateTable, spark: Spark, rows: Rows, has_valid_text: bool = False
+) -> Outcome:
     """The same with rows that no SQL gave: a Python model's, a seed's."""
-    return _create(session, statement, spark, rows, None)
+    return _create(session, statement, spark, rows, None, has_valid_text)
 
 
 def _create(
-    session: LakeSession, statement: CreateTable, spark: Spark | None, rows: Rows | None, base: Snapshot | None
-) -> Outcome:
+    session: LakeSession, statement: CreateTable, spark: Spark | None, rows: Rows | None, base: Snapshot | None,
+    has_valid_text: bool = False,
+) -> Outcome:  # fmt: skip
     name = session.whole(statement.name)
     lake = session.lake(name.lake)
     if rows is None and statement.if_not_exists and _is_there(lake.snapshot(), session, statement):
@@ -116,7 +119,8 @@ def _create(
     with writing(session, lake, base) as found:
         table = _made(found.transaction, session, statement, _all_columns(statement, rows, session.warn))
         if rows is not None and spark is not None:
-            found.add_rows(spark, rows, table, WriteSettings.of(options, table))
+            values = as_table(rows, table, has_valid_text)
+            found.add_rows(spark, values, table, WriteSettings.of(options, table))
     for key, value in statement.options.items():
         lake.set_option(key, value, name.schema, name.name)
     return written(_CODE, found.files, found.snapshot)

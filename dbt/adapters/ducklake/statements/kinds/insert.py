@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dbt.adapters.ducklake.lake import Column, Table, fold
 from dbt.adapters.ducklake.spark.query import Rows, arranged, run_query
-from dbt.adapters.ducklake.spark.write import WriteSettings
+from dbt.adapters.ducklake.spark.write import WriteSettings, as_table
 from dbt.adapters.ducklake.statements.again import again_where_others_were_faster
 from dbt.adapters.ducklake.statements.defaults import default_of
 from dbt.adapters.ducklake.statements.errors import NotAllowed
@@ -113,7 +113,8 @@ def _insert(session: LakeSession, statement: Insert) -> Outcome:
         with writing(session, lake, base) as work:
             table = table_named(work.transaction, name, f"insert into {statement.name}", statement.name)
             rows = for_table(statement, table, run_query(spark, sql))
-            work.add_rows(spark, rows, table, WriteSettings.of(options, table))
+            values = as_table(rows, table, found.has_valid_text)
+            work.add_rows(spark, values, table, WriteSettings.of(options, table))
     return written("INSERT", work.files, work.snapshot if work.files else None)
 
 

@@ -318,11 +318,14 @@ class Merging:
         return f"CASE {' '.join(cases)} END" if cases else "CAST(NULL AS INT)"
 
     def _clauses(self) -> tuple[Clause, ...]:
-        names = [_value_name(place) for place in range(len(self.change.table.columns))]
-        return tuple(
-            Clause(when.kind, () if when.kind == "delete" else tuple(f"{name}_{number}" for name in names))
-            for number, when in enumerate(self.statement.whens)
-        )
+        return tuple(self._clause(number, when) for number, when in enumerate(self.statement.whens))
+
+    def _clause(self, number: int, when: When) -> Clause:
+        if when.kind == "delete":
+            return Clause(when.kind)
+        places = range(len(self.change.table.columns))
+        unchanged = frozenset(places) - self._set(when).keys() if when.kind == "update" else frozenset[int]()
+        return Clause(when.kind, tuple(f"{_value_name(place)}_{number}" for place in places), unchanged)
 
     def _values(self, rows: str) -> dict[str, str]:
         """The new values of every column in every clause for such rows, by the names that `_clauses` gives them."""
@@ -333,17 +336,18 @@ class Merging:
             for place, text in enumerate(self._new_row(when))
         }
 
-    def _new_row(self, when: When) -> Iterator[str]:
-        """The expression of each of the table's columns, in their order."""
+    def _set(self, when: When) -> dict[int, str]:
+        """The expressions of the columns that a clause sets, by their places."""
         target, table, asked = self.statement.target, self.change.table, f"merge into {self.statement.target.name}"
         if when.assignments is None:
-            set_ = _all_of_source(self.statement, table, self.given, asked)
-        else:
-            own = [
-                replace(one, value=self._meant(when.rows, one.value) if one.value else None) for one in when.assignments
-            ]
-            set_ = assigned_values(table, target, own, asked)
-        for place, column in enumerate(table.columns):
+            return _all_of_source(self.statement, table, self.given, asked)
+        own = [replace(one, value=self._meant(when.rows, one.value) if one.value else None) for one in when.assignments]
+        return assigned_values(table, target, own, asked)
+
+    def _new_row(self, when: When) -> Iterator[str]:
+        """The expression of each of the table's columns, in their order."""
+        target, set_ = self.statement.target, self._set(when)
+        for place, column in enumerate(self.change.table.columns):
             if place in set_:
                 yield set_[place]
             else:

@@ -46,7 +46,7 @@ def _replace(session: LakeSession, statement: Insert) -> Outcome:
             change = Change(session, found, _target(statement), "INSERT INTO")
             rows = for_table(statement, change.table, rows_of(found, spark, statement.query))
             settings = WriteSettings.of(change.lake.options(), change.table)
-        batch = as_table(rows, change.table)
+        batch = as_table(rows, change.table, found.has_valid_text)
         with writing(session, change.lake, change.base) as work:
             if _is_whole(statement, change, spark):
                 work.remove_all(change.table)

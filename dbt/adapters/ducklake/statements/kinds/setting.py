@@ -48,6 +48,7 @@ def run_spark_command(session: LakeSession, statement: SparkCommand) -> Outcome:
     if key is not None and is_required(key):
         raise NotAllowed(f"{statement.code} {key}", "the lake's files are read and written by it", "Leave it as it is.")
     session.changed_settings = True
+    session.has_functions |= statement.code == "CREATE FUNCTION"
     with session.spark.job(statement.code) as spark:
         rows = run_query(spark, statement.sql)
     if statement.code == "RESET":

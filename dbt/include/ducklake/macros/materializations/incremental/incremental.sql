@@ -3,6 +3,11 @@
   {%- set existing_relation = load_cached_relation(this) -%}
   {%- set language = model['language'] -%}
   {%- set strategy_macro = adapter.get_incremental_strategy_macro(context, config.get('incremental_strategy') or 'default') -%}
+  {%- if language == 'python' -%}
+    {%- do ducklake__filter_python_inputs() -%}
+  {%- else -%}
+    {%- set compiled_code = adapter.checked_batch(model, compiled_code) -%}
+  {%- endif -%}
 
   {%- do apply_grants(target_relation, config.get('grants'), should_revoke=false) -%}
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
