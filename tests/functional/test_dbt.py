@@ -48,23 +48,31 @@ def test_duckdb_reads_a_lake_in_a_file_while_four_threads_build_it(place: Place,
     assert counts == sorted(counts)
 
 
+ENDLESS = {
+    "models/slow.sql": "{{ config(materialized='table') }} select sum(hash(a.id * b.id)) as s "
+    "from range(3000000) a, range(1000000) b",
+    "models/slow.py": "def model(dbt, session):\n    import time\n    while True:\n        time.sleep(0.5)\n"
+    "    return None\n",
+}
+
+
 @pytest.mark.parametrize("kind", ["duckdb"])
-def test_a_stopped_run_leaves_no_file_and_no_snapshot(place: Place, project: Project) -> None:
-    project.write(
-        "models/slow.sql",
-        "{{ config(materialized='table') }} select sum(a.id * b.id) as s from range(3000000) a, range(100000) b",
-    )
+@pytest.mark.parametrize(
+    ("model", "seconds"), [("models/slow.sql", 1), ("models/slow.sql", 9), ("models/slow.py", 9)]
+)  # fmt: skip
+def test_a_stopped_run_ends_at_once_and_leaves_nothing(
+    place: Place, project: Project, model: str, seconds: float
+) -> None:
+    """While Spark starts, while a query runs, and within a model's own code."""
+    project.write(model, ENDLESS[model])
     running = project.start("run")
-    started = time.monotonic()
-    while (
-        "START sql table model" not in (running.stdout.readline() if running.stdout else "")
-        and time.monotonic() - started < 60
-    ):
-        pass
-    time.sleep(8)
+    assert running.stdout is not None
+    while " START " not in running.stdout.readline():
+        assert running.poll() is None
+    time.sleep(seconds)
     assert running.poll() is None
     running.send_signal(signal.SIGINT)
-    running.communicate(timeout=60)
+    running.communicate(timeout=15)
     assert running.returncode != 0
     assert not project.files(place)
     with place.connect() as lake:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.ducklake.incremental_config import statement_of
+from dbt.adapters.ducklake.incremental_config import check_incremental, statement_of
 
 COLUMNS = ["id", "v", "at"]
 
@@ -44,6 +44,22 @@ def test_all_that_a_merge_may_say() -> None:
         "WHEN NOT MATCHED AND (s.v > 0) THEN INSERT (`id`, `v`, `at`) VALUES (`s`.`id`, `s`.`v`, `s`.`at`)",
         "WHEN NOT MATCHED BY SOURCE AND (t.v = 0) THEN delete",
     ]
+
+
+def test_a_key_may_be_an_expression_or_several_columns() -> None:
+    names = "`id`, `v`, `at`"
+    expression = statement("delete+insert", unique_key="concat(id, '-', v), at")
+    assert "REPLACE USING (concat(id, '-', v), `at`)\n" in expression
+    for key in ("id, at", ["id", "at"], ['"id"', "`at`"]):
+        assert f"({names}) REPLACE USING (`id`, `at`)" in statement("delete+insert", unique_key=key)
+        assert "`DBT_INTERNAL_DEST`.`at` = `DBT_INTERNAL_SOURCE`.`at`" in statement("merge", unique_key=key)
+
+
+def test_what_only_the_second_build_would_notice_is_refused_before_the_first() -> None:
+    for config in ({"unique_key": "lower(id)"}, {"incremental_strategy": "delete+insert"}):
+        with pytest.raises(DbtRuntimeError, match="`unique_key`"):
+            check_incremental({"name": "m", "config": {"materialized": "incremental", **config}})
+    check_incremental({"name": "m", "config": {"materialized": "incremental", "unique_key": "id"}})
 
 
 def test_the_statements_of_the_other_strategies() -> None:

@@ -17,14 +17,16 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt.adapters.ducklake import metadata
 from dbt.adapters.ducklake.column import DuckLakeColumn
 from dbt.adapters.ducklake.connections import DuckLakeConnectionManager
-from dbt.adapters.ducklake.incremental_config import STRATEGIES, checked_batch, statement_of
-from dbt.adapters.ducklake.lake import fold
+from dbt.adapters.ducklake.contracts import named_alike, spark_type_of, warn_of_lengths
+from dbt.adapters.ducklake.fixtures import fixture_value
+from dbt.adapters.ducklake.incremental_config import STRATEGIES, check_incremental, checked_batch, statement_of
+from dbt.adapters.ducklake.lake import Table, fold
 from dbt.adapters.ducklake.model_config import ModelConfig
 from dbt.adapters.ducklake.operations import LakeOperations
 from dbt.adapters.ducklake.prepared import make_class_archive
 from dbt.adapters.ducklake.python_models import run_python_model, show_python_model
 from dbt.adapters.ducklake.relation import DuckLakeRelation
-from dbt.adapters.ducklake.schema_changes import SchemaChanges, compared, schema_changes
+from dbt.adapters.ducklake.schema_changes import compared, schema_changes, snapshot_changes
 from dbt.adapters.ducklake.seeds import load_seed
 from dbt.adapters.ducklake.spark.java import check_java
 from dbt.adapters.ducklake.spark.schema import quoted
@@ -37,6 +39,9 @@ from dbt.adapters.ducklake.statements.kinds.view import CreateView, run_create_v
 from dbt.adapters.ducklake.statements.moment import literal
 from dbt.adapters.ducklake.statements.outcome import Outcome
 from dbt.adapters.ducklake.statements.reader import Name
+from dbt.adapters.ducklake.statements.session import LakeSession
+from dbt.adapters.ducklake.statements.staged import stage, table_as_staged
+from dbt.adapters.ducklake.statements.writing import commit_staged
 
 if TYPE_CHECKING:
     import agate
@@ -197,6 +202,8 @@ class DuckLakeAdapter(LakeOperations):
             # Their text is not used: they warn of each constraint that nobody enforces.
             self.render_raw_columns_constraints(raw_columns=dict(model.get("columns") or {}))
             self.render_raw_model_constraints(raw_constraints=list(model.get("constraints") or []))
+            warn_of_lengths(model)
+        check_incremental(model)
         return ModelConfig.of(model).table_clauses()
 
     @available.parse_none
@@ -235,6 +242,18 @@ class DuckLakeAdapter(LakeOperations):
         """Run a Python model and show what it returns as a temporary view."""
         with self._session() as session:
             show_python_model(session, str(relation), relation.identifier or "", model, compiled_code)
+
+    @available
+    def spark_type_of(self, text: str) -> str:
+        return spark_type_of(text)
+
+    @available
+    def fixture_value(self, value: Any, type_text: str) -> str:
+        return fixture_value(value, type_text)
+
+    @available.parse(lambda adapter, given, declared: given)
+    def named_alike(self, given: Sequence[DuckLakeColumn], declared: Sequence[DuckLakeColumn]) -> list[DuckLakeColumn]:
+        return named_alike(given, declared)
 
     @available.parse_none
     def filter_python_inputs(self, relations: Sequence[Any]) -> None:
@@ -288,22 +307,46 @@ class DuckLakeAdapter(LakeOperations):
         own = {"dbt_change_type", "dbt_unique_key", *(f"dbt_unique_key_{place}" for place in range(1, count + 1))}
         return [column for column in self.get_columns_in_relation(staging) if fold(column.name) not in own]
 
-    @available.parse(lambda *a, **k: [])
-    def missing_columns(self, columns: Sequence[DuckLakeColumn], target: BaseRelation) -> list[DuckLakeColumn]:
-        there = {fold(column.name) for column in self.get_columns_in_relation(target)}
-        return [column for column in columns if fold(column.name) not in there]
+    @available.parse_none
+    def stage_snapshot_columns(self, source: BaseRelation, target: BaseRelation, given: Sequence[str] = ()) -> None:
+        """Have a snapshot's table take the columns of a query, or those given of them, with its next statement."""
+        columns = self.get_columns_in_relation(source)
+        wanted = {fold(name) for name in given} or {fold(column.name) for column in columns}
+        with self._session() as session:
+            table = self._staged_table(session, target)
+            changes = snapshot_changes(table, [column for column in columns if fold(column.name) in wanted])
+            stage(session, session.whole(_name(target)), changes)
+
+    def _staged_table(self, session: LakeSession, target: BaseRelation) -> Table:
+        name = session.whole(_name(target))
+        snapshot = session.lake(name.lake).snapshot()
+        return table_as_staged(session, name, snapshot, snapshot.table(name.schema, name.name))
 
     @available.parse(lambda *a, **k: {})
     def compared_columns(self, batch: BaseRelation, target: BaseRelation) -> dict[str, Any]:
         """What dbt's `check_for_schema_changes` answers; names are compared as a lake does, without case."""
         return compared(self.get_columns_in_relation(batch), self.get_columns_in_relation(target))
 
-    @available.parse(lambda *a, **k: SchemaChanges())
-    def schema_changes(self, mode: str, target: BaseRelation, found: Mapping[str, Any]) -> SchemaChanges:
-        """What `on_schema_change` does to a table, of what dbt found; fields within structs too."""
-        with self._translated():
-            table = self._lake(target.database).snapshot().table(str(target.schema), str(target.identifier))
-            return schema_changes(mode, table, found)
+    @available.parse_none
+    def stage_schema_changes(self) -> None:
+        """Have the changes of `on_schema_change` wait for the statement that writes the batch."""
+        with self._session() as session:
+            session.stages_changes = True
+
+    @available.parse_none
+    def change_schema(self, mode: str, target: BaseRelation, found: Mapping[str, Any]) -> None:
+        """Do what `on_schema_change` asks for of what dbt found, in one commit; fields within structs too."""
+        with self._session() as session:
+            name = session.whole(_name(target))
+            stage(session, name, schema_changes(mode, self._staged_table(session, target), found))
+            if not session.stages_changes:
+                commit_staged(session, name)
+
+    @available.parse_none
+    def settle_schema(self, target: BaseRelation) -> None:
+        """Commit what is staged for a table and no statement has brought with it."""
+        with self._session() as session:
+            commit_staged(session, session.whole(_name(target)))
 
     @available.parse(lambda *a, **k: "")
     def incremental_statement(

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ducklake.lake import fold
 from dbt.adapters.ducklake.model_config import ModelConfig
 from dbt.adapters.ducklake.spark.schema import quoted, string_literal
+from dbt.adapters.ducklake.statements.errors import StatementError
+from dbt.adapters.ducklake.statements.reader import Reader
 
 STRATEGIES = ("append", "merge", "delete+insert", "insert_overwrite", "microbatch")
+_OF_EXPRESSIONS = frozenset("()|:'+*/")
 _TARGET, _SOURCE = "DBT_INTERNAL_DEST", "DBT_INTERNAL_SOURCE"
+
+
+class Key(NamedTuple):
+    """A part of a model's `unique_key`: a column, or an expression (`column` None)."""
+
+    text: str
+    column: str | None
 
 
 @dataclass(frozen=True)
@@ -21,7 +31,7 @@ class IncrementalConfig:
     """`columns` are those that the batch and the table both have."""
 
     name: str
-    unique_key: tuple[str, ...] = ()
+    keys: tuple[Key, ...] = ()
     null_safe_keys: bool = False
     predicates: tuple[str, ...] = ()
     update_columns: tuple[str, ...] = ()
@@ -42,7 +52,7 @@ class IncrementalConfig:
         name = str(model.get("name"))
         found = cls(
             name=name,
-            unique_key=_names(config, "unique_key"),
+            keys=_keys(config),
             null_safe_keys=bool(config.get("null_safe_keys")),
             predicates=_names(config, "incremental_predicates") or _names(config, "predicates"),
             update_columns=_names(config, "merge_update_columns"),
@@ -62,6 +72,16 @@ class IncrementalConfig:
             )
         return found
 
+    @property
+    def unique_key(self) -> list[str]:
+        """The columns of the key. DbtRuntimeError if a part of it is an expression."""
+        if expression := next((key.text for key in self.keys if key.column is None), None):
+            raise DbtRuntimeError(
+                f"Model {self.name} has the `unique_key` {expression}, and a merge goes by columns. Give the "
+                "expression a name in the query and set that, or use the `incremental_strategy` delete+insert."
+            )
+        return [key.column for key in self.keys if key.column]
+
     def merge(self, target: object, batch: object, columns: Sequence[str]) -> str:
         """MERGE INTO for these columns; without a key every row of the batch is new."""
         condition = " AND ".join([*self._keys_match(columns), *(f"({text})" for text in self.predicates)])
@@ -77,8 +97,7 @@ class IncrementalConfig:
 
     def replace(self, target: object, batch: object, columns: Sequence[str]) -> str:
         """INSERT INTO ... REPLACE: the rows with a key that comes again go as the batch comes."""
-        self._check_known(columns, self.unique_key, "unique_key")
-        if not self.unique_key:
+        if not self.keys:
             raise DbtRuntimeError(
                 f"Model {self.name} has the `incremental_strategy` delete+insert and no `unique_key`. Say by which "
                 "columns rows are replaced."
@@ -88,7 +107,9 @@ class IncrementalConfig:
                 f"Model {self.name} has `null_safe_keys` with the `incremental_strategy` delete+insert, where NULL "
                 "keys are never equal. Use merge, or give NULL keys a value."
             )
-        names, keys = ", ".join(map(quoted, columns)), ", ".join(map(quoted, self.unique_key))
+        self._check_known(columns, [key.column for key in self.keys if key.column], "unique_key")
+        names = ", ".join(map(quoted, columns))
+        keys = ", ".join(quoted(key.column) if key.column else key.text for key in self.keys)
         where = f" WHERE {' AND '.join(f'({text})' for text in self.predicates)}" if self.predicates else ""
         into = f"{target} AS {quoted(self.target_alias)}"
         return f"INSERT INTO {into} ({names}) REPLACE USING ({keys}){where}\nSELECT {names} FROM {batch}"
@@ -100,7 +121,7 @@ class IncrementalConfig:
         return pairs or ["FALSE"]
 
     def _matched(self, columns: Sequence[str]) -> list[str]:
-        if self.skip_matched_step or not self.unique_key:
+        if self.skip_matched_step or not self.keys:
             return []
         self._check_known(columns, self.update_columns, "merge_update_columns")
         self._check_known(columns, self.exclude_columns, "merge_exclude_columns")
@@ -139,6 +160,19 @@ class IncrementalConfig:
             )
 
 
+def check_incremental(model: Mapping[str, Any]) -> None:
+    """Refuse settings that the first build does not need and the second would fail by."""
+    config = model.get("config") or {}
+    if config.get("materialized") != "incremental":
+        return
+    found = IncrementalConfig.of(model)
+    strategy = config.get("incremental_strategy") or ("merge" if found.keys else "append")
+    if strategy == "merge":
+        _ = found.unique_key
+    if strategy == "delete+insert" and not found.keys:
+        found.replace("", "", [])
+
+
 def statement_of(strategy: str, model: Mapping[str, Any], target: object, batch: object, columns: Sequence[str]) -> str:
     """The one statement that brings a batch into a model's table."""
     if strategy == "merge":
@@ -159,9 +193,12 @@ def batch_condition(model: Mapping[str, Any]) -> tuple[str, str] | None:
 
     Rows of another time would neither go when their batch runs again nor stay when that of their time does.
     """
+    is_batch = (model.get("config") or {}).get("incremental_strategy") == "microbatch"
+    return _of_batch(model) if is_batch else None
+
+
+def _of_batch(model: Mapping[str, Any]) -> tuple[str, str]:
     config = model.get("config") or {}
-    if config.get("incremental_strategy") != "microbatch":
-        return None
     start, end = (config.get(f"__dbt_internal_microbatch_event_time_{side}") for side in ("start", "end"))
     time = config.get("event_time")
     if not time or not start or not end:
@@ -189,12 +226,32 @@ def checked_batch(model: Mapping[str, Any], sql: str) -> str:
 
 def _replaced_time(model: Mapping[str, Any]) -> str:
     """The clause for the rows of the batch's time, which go as the batch comes."""
-    within = batch_condition(model)
-    assert within is not None
+    condition, _ = _of_batch(model)
     config = model.get("config") or {}
     predicates = _names(config, "incremental_predicates") or _names(config, "predicates")
     more = "".join(f" AND ({text})" for text in predicates)
-    return f" REPLACE WHERE {within[0]}{more}"
+    return f" REPLACE WHERE {condition}{more}"
+
+
+def _keys(config: Mapping[str, Any]) -> tuple[Key, ...]:
+    """The parts of `unique_key`: columns and expressions, in a list or with commas between."""
+    return tuple(key for text in _names(config, "unique_key") for key in _keys_in(text))
+
+
+def _keys_in(text: str) -> Iterator[Key]:
+    if not set(text) & _OF_EXPRESSIONS:
+        # Columns; as a name needs no quotes here, it may have spaces and other signs.
+        for name in text.split(","):
+            yield Key(name.strip(), name.strip().strip('`"'))
+        return
+    try:
+        reader = Reader(text)
+        parts = reader.many(lambda: reader.text_until(","))
+        reader.finish()
+    except StatementError as error:
+        raise DbtRuntimeError(f"`unique_key` is {text!r}. {error.text}") from error
+    for part in parts:
+        yield Key(part, None if set(part) & _OF_EXPRESSIONS else part.strip('`"'))
 
 
 def _names(config: Mapping[str, Any], setting: str) -> tuple[str, ...]:
@@ -204,7 +261,8 @@ def _names(config: Mapping[str, Any], setting: str) -> tuple[str, ...]:
     names = [given] if isinstance(given, str) else given
     if not isinstance(names, Sequence) or not all(isinstance(name, str) and name.strip() for name in names):
         raise DbtRuntimeError(f"`{setting}` is {given!r}. It takes a text or a list of texts.")
-    return tuple(name.strip().strip("`") if "predicates" not in setting else name for name in names)
+    is_text = "predicates" in setting or setting == "unique_key"
+    return tuple(name if is_text else name.strip().strip("`") for name in names)
 
 
 def _text(config: Mapping[str, Any], setting: str) -> str | None:

@@ -10,9 +10,11 @@ from typing import Any
 
 from dbt.adapters.ducklake.lake import CommitInfo, Lake, NotFound, Snapshot, Table, View, fold
 from dbt.adapters.ducklake.spark.schema import quoted
+from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.kinds.describe import Describe, run_describe, type_text
 from dbt.adapters.ducklake.statements.reader import Name
 from dbt.adapters.ducklake.statements.session import LakeSession
+from dbt.adapters.ducklake.statements.staged import table_as_staged
 from dbt.adapters.ducklake.statements.translate import SPARK_COLUMNS
 from dbt.adapters.ducklake.statements.writing import row_count
 
@@ -66,6 +68,7 @@ def columns_of(session: LakeSession, parts: Sequence[str]) -> list[ColumnFound]:
     except NotFound:
         return []
     if isinstance(there, Table):
+        there = table_as_staged(session, whole, snapshot, there)
         return [ColumnFound(column.name, type_text(column), column.comment) for column in there.columns]
     if there is None:
         return []
@@ -129,6 +132,11 @@ def _view_rows(lake: str, view: View) -> Iterator[list[Any]]:
 def last_data_change(lake: Lake, schema: str, name: str) -> datetime | None:
     """When rows of a table last changed: comments, renames and compaction do not count. None if they never did."""
     with lake.reading() as snapshot:
+        if isinstance(snapshot.find(schema, name), View):
+            raise NotAllowed(
+                f"tell when {schema}.{name} last changed", "it is a view, of which the metadata say nothing",
+                "Give the source a `loaded_at_field`.",
+            )  # fmt: skip
         table = snapshot.table(schema, name)
         words = tuple(f"{word}:{table.id}" for word in _DATA_CHANGES)
         times = {one.id: one.time for one in lake.snapshots() if _mentions(one, words)}

@@ -109,10 +109,17 @@ def _persisted(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _columns(model: Mapping[str, Any], config: Mapping[str, Any], docs: Mapping[str, Any]) -> tuple[ModelColumn, ...]:
     enforced = bool((config.get("contract") or {}).get("enforced"))
+    of_model = {
+        fold(str(name))
+        for constraint in model.get("constraints") or []
+        if _kind(constraint) == "not_null"
+        for name in _columns_of(constraint)
+    }
     found = []
     for column in (model.get("columns") or {}).values():
         constraints = column.get("constraints") or []
-        not_null = enforced and any(_kind(constraint) == "not_null" for constraint in constraints)
+        is_not_null = any(_kind(constraint) == "not_null" for constraint in constraints)
+        not_null = enforced and (is_not_null or fold(column["name"]) in of_model)
         comment = _text(column.get("description")) if docs.get("columns") else None
         kind = column.get("data_type") if enforced else None
         found.append(ModelColumn(column["name"], kind, not_null, comment))
@@ -122,6 +129,11 @@ def _columns(model: Mapping[str, Any], config: Mapping[str, Any], docs: Mapping[
 def _kind(constraint: Any) -> str:
     kind = constraint.get("type") if isinstance(constraint, Mapping) else getattr(constraint, "type", "")
     return str(getattr(kind, "value", kind))
+
+
+def _columns_of(constraint: Any) -> Sequence[str]:
+    given = constraint.get("columns") if isinstance(constraint, Mapping) else getattr(constraint, "columns", None)
+    return list(given or [])
 
 
 def _text(description: object) -> str | None:

@@ -67,14 +67,15 @@ def _rows(session: LakeSession, spark: Spark, relation: str, model: Mapping[str,
     namespace: dict[str, Any] = {"__name__": f"dbt_model_{model['alias']}", "spark": spark}
     before = plain_views(spark)
     try:
-        exec(compile(code, _file(model), "exec"), namespace)  # noqa: S102  it is the user's model
+        with session.spark.own_code():
+            exec(compile(code, _file(model), "exec"), namespace)  # noqa: S102  it is the user's model
         # All that the model reads is of one snapshot.
         found = Reading(session, sees_views=True)
         function = namespace.get("model")
         if function is None:
             raise DbtRuntimeError(f"The Python model {relation} has no function `model(dbt, session)`.")
         inputs = namespace["dbtObj"](lambda name: _input(found, spark, name))
-        with answering(spark, lambda text: _of_lakes(found, spark, text)):
+        with answering(spark, lambda text: _of_lakes(found, spark, text)), session.spark.own_code():
             returned = function(inputs, spark)
         rows = as_rows(spark, returned)
     except FrameRefused as error:

@@ -70,9 +70,14 @@ def _declared(rows: agate.Table, column_types: Mapping[str, str], settings: Mode
             raise DbtRuntimeError(f"`column_types` has {name}, and the seed has no such column. It has: {there}.")
         text = f"{quoted(by_name[fold(name)])} {kind}"
         try:
-            read_column(Reader(text))
+            declared = read_column(Reader(text))
         except StatementError as error:
             raise DbtRuntimeError(f"`column_types` says {name} is {kind}. {error.text}") from error
+        if declared.type is not None and declared.type.children:
+            raise DbtRuntimeError(
+                f"`column_types` says {name} is {kind}, and a CSV file holds no nested values. Make it a string, and "
+                "take it apart in a model, such as with from_json."
+            )
         comment = comments.get(fold(name))
         found.append(f"{text} COMMENT {string_literal(comment)}" if comment else text)
     return found

@@ -140,7 +140,7 @@ def test_the_clauses_of_a_merge() -> None:
     [
         ("insert overwrite t select 1", Replaced()),
         ("insert overwrite table t partition (a = 1, month(b)) select 1",
-         Replaced((Partition("a", "1"), Partition("month(b)")))),
+         Replaced((Partition("a", "1"), Partition("b", transform="month")))),
         ("insert into t (a) replace using (a, b) select 1", Replaced(using=("a", "b"))),
         ("insert into t replace using (a) where b > 1 select 1", Replaced(using=("a",), condition="b > 1")),
         ("insert into t replace where b > 1 with q as (select 1) select * from q", Replaced(condition="b > 1")),

@@ -10,7 +10,7 @@ with connect(LakeDescription("duckdb:lake.ducklake")) as lake:
 """
 
 from dbt.adapters.ducklake.lake.calendar import INFINITE_DAYS, INFINITE_TICKS
-from dbt.adapters.ducklake.lake.columns import Column, Default
+from dbt.adapters.ducklake.lake.columns import Column, Default, find
 from dbt.adapters.ducklake.lake.definitions import PartitionField, Schema, SortField, Table, TableName, View
 from dbt.adapters.ducklake.lake.description import LakeDescription
 from dbt.adapters.ducklake.lake.errors import (
@@ -134,6 +134,7 @@ __all__ = [
     "deleted_rows",
     "drop_tenant",
     "files_to_rewrite",
+    "find",
     "fits",
     "fold",
     "has_bounds",

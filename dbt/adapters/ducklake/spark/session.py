@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -74,6 +76,8 @@ class SparkSettings:
         return self.remote is None and self.where.startswith("local")
 
 
+# Seconds between two attempts to stop what runs.
+_CANCEL_AGAIN = 0.2
 _lock = threading.Lock()
 _application: SparkSession | None = None
 _settings: SparkSettings | None = None
@@ -127,9 +131,12 @@ class SparkHandle:
     def __init__(self, settings: SparkSettings) -> None:
         self.settings = settings
         self._session: SparkSession | None = None
-        self._tag = f"dbt-ducklake-{uuid4()}"
-        self._cancelled = False
+        # What the thread's jobs are called, for `cancel`.
+        self._name = f"dbt-ducklake-{uuid4()}"
+        self._cancelled = threading.Event()
         self._depth = 0
+        # The thread that runs a user's Python code, which no job of Spark's can end.
+        self._own_code: int | None = None
 
     def session(self) -> SparkSession:
         if self._session is None:
@@ -139,23 +146,38 @@ class SparkHandle:
     @contextmanager
     def job(self, name: str) -> Iterator[SparkSession]:
         """Spark, with what it does in the block under a name, and stopped by `cancel`. JobCancelled, JobFailed."""
-        if self._cancelled:
-            raise JobCancelled
+        self._refuse_cancelled()
         spark = self.session()
-        spark.addTag(self._tag)
+        # To start Spark takes seconds, in which the user may have given up.
+        self._refuse_cancelled()
         self._depth += 1
         if self.settings.remote is None:
-            spark.sparkContext.setJobDescription(name)
+            spark.sparkContext.setJobGroup(self._name, name, interruptOnCancel=True)
+        else:
+            spark.addTag(self._name)
         try:
             yield spark
         except (PySparkException, Py4JError) as error:
-            if self._cancelled:
+            if self._cancelled.is_set():
                 raise JobCancelled from error
             raise failure(error) from error
         finally:
             self._depth -= 1
-            if self._depth == 0:
-                spark.removeTag(self._tag)
+            if self._depth == 0 and self.settings.remote is not None:
+                spark.removeTag(self._name)
+
+    @contextmanager
+    def own_code(self) -> Iterator[None]:
+        """Let `cancel` raise JobCancelled in what Python code the block runs."""
+        self._own_code = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._own_code = None
+
+    def _refuse_cancelled(self) -> None:
+        if self._cancelled.is_set():
+            raise JobCancelled
 
     def settle(self) -> None:
         """Bring the session's settings back to the profile's, after RESET or what a user's code may have set."""
@@ -175,10 +197,24 @@ class SparkHandle:
         self._session = None
 
     def cancel(self) -> None:
-        """Stop the running job; called by another thread."""
-        self._cancelled = True
-        if self._session is not None:
-            self._session.interruptTag(self._tag)
+        """Stop the running block, and let no other one begin; called by another thread."""
+        if not self._cancelled.is_set():
+            self._cancelled.set()
+            threading.Thread(target=self._stop_jobs, daemon=True).start()
+
+    def _stop_jobs(self) -> None:
+        # Again and again: a block has several jobs, and may be between two of them.
+        while self._depth:
+            if self._own_code is not None:
+                thread = ctypes.c_ulong(self._own_code)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(JobCancelled))
+            spark = self._session
+            if spark is not None and self.settings.remote is None:
+                spark.sparkContext.cancelJobGroup(self._name)
+            elif spark is not None:
+                # The tags of a classic session belong to the thread that set them; those of a server's do not.
+                spark.interruptTag(self._name)
+            time.sleep(_CANCEL_AGAIN)
 
 
 def stop() -> None:

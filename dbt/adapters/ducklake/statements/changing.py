@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dbt.adapters.ducklake.lake import Predicate, Table, fold
+from dbt.adapters.ducklake.lake import Predicate, Table, TableFiles, fold
 from dbt.adapters.ducklake.spark.merge import CLAUSE, NAMED, Clause
 from dbt.adapters.ducklake.spark.query import Rows as SparkRows
 from dbt.adapters.ducklake.spark.query import Spark, show_as
@@ -23,6 +23,7 @@ from dbt.adapters.ducklake.statements.outcome import Outcome, changed_rows
 from dbt.adapters.ducklake.statements.reader import Name, Reader
 from dbt.adapters.ducklake.statements.resolve import Reading, reading, rows_of
 from dbt.adapters.ducklake.statements.session import LakeSession
+from dbt.adapters.ducklake.statements.staged import table_as_staged
 from dbt.adapters.ducklake.statements.writing import Writing, table_named, writing
 
 TARGET_VIEW = "_ducklake_target"
@@ -177,7 +178,7 @@ def changed(
             with reading(session) as found:
                 change = Change(session, found, target, code)
                 where = comparisons(spark, condition, change.side(), change.table)
-                change.base.files(change.table, where)
+                change.files(where)
             # Behind the block: a metadata file is not held while Spark plans.
             planned = change.plan(spark, of_one_clause(target, change.table, kind, behind, values(change.table)), where)
             return change.commit(spark, planned)
@@ -215,7 +216,10 @@ class Change:
         self.base = found.of(name.lake)
         transaction = self.lake.transaction(self.base)
         transaction.check_writable()
-        self.table = table_named(transaction, name, f"{code.lower()} {target.name}", target.name)
+        self.asked = f"{code.lower()} {target.name}"
+        # As it is at the snapshot, and with what is staged for it.
+        self._committed = table_named(transaction, name, self.asked, target.name)
+        self.table = table_as_staged(session, name, self.base, self._committed)
 
     def plan(self, spark: Spark, rows: Rows, where: Sequence[Predicate] = ()) -> Planned:
         """`where` says in which files rows can be that the statement changes. No row is computed yet."""
@@ -232,7 +236,15 @@ class Change:
 
     def placed(self, spark: Spark, where: Sequence[Predicate] = ()) -> Placed:
         storage = self.session.storage(self.lake)
-        return scan_placed(spark, storage, self.table, self.base.files(self.table, where), self.base.id)
+        return scan_placed(spark, storage, self.table, self.files(where), self.base.id)
+
+    def files(self, where: Sequence[Predicate] = ()) -> TableFiles:
+        """The files that can hold rows for which `where` is true."""
+        before, after = self._committed.by_id(), self.table.by_id()
+        # Bounds are values of the type that a column has in the metadata.
+        alike = {known for known in before.keys() & after.keys() if before[known].type == after[known].type}
+        files = self.base.files(self._committed, [one for one in where if one.column_id in alike])
+        return files if self.table == self._committed else files.under(self._committed, self.table, self.base.id)
 
     def look_in(self, work: Writing, where: Sequence[Predicate]) -> None:
         """A row that is new or changed here must not have come meanwhile from elsewhere too. Where the statement's
@@ -243,6 +255,7 @@ class Change:
     def commit(self, spark: Spark, planned: Planned) -> Outcome:
         """Compute the changed rows, write them and commit."""
         with writing(self.session, self.lake, self.base) as work:
+            work.table(self.name, self.asked, self.target.name)
             self.look_in(work, planned.where)
             done = work.change_rows(
                 spark, planned.changes, planned.clauses, planned.placed, self.table, planned.settings,

@@ -14,23 +14,26 @@ _TRANSFORMS = {name: name for name in (*CALENDAR_PARTS, "identity")} | {f"{name}
 def read_partitioning(reader: Reader) -> tuple[tuple[str, str], ...]:
     """`(region, year(ordered_at), bucket(8, id))` as (column, transform) pairs."""
 
-    def key() -> tuple[str, str]:
-        name, place = reader.name_part(), reader.place
-        if not reader.accept("("):
-            return name, "identity"
-        if fold(name) == "bucket":
-            count = reader.text_until(",")
-            reader.expect(",")
-            transform = f"bucket({count.strip()})"
-        elif fold(name) in _TRANSFORMS:
-            transform = _TRANSFORMS[fold(name)]
-        else:
-            raise NotUnderstood(f"The partition transform {name}", "There are year, month, day, hour, bucket.", place)
-        column = reader.name_part()
-        reader.expect(")")
-        return column, transform
+    return reader.in_parentheses(lambda: read_partition_key(reader))
 
-    return reader.in_parentheses(key)
+
+def read_partition_key(reader: Reader) -> tuple[str, str]:
+    name, place = reader.name_part(), reader.place
+    if not reader.accept("("):
+        if reader.word() and reader.word() not in (",", ")", "="):
+            raise reader.unexpected(f"A name with spaces or other signs is written in backticks, such as `{name} ...`.")
+        return name, "identity"
+    if fold(name) == "bucket":
+        count = reader.text_until(",")
+        reader.expect(",")
+        transform = f"bucket({count.strip()})"
+    elif fold(name) in _TRANSFORMS:
+        transform = _TRANSFORMS[fold(name)]
+    else:
+        raise NotUnderstood(f"The partition transform {name}", "There are year, month, day, hour, bucket.", place)
+    column = reader.name_part()
+    reader.expect(")")
+    return column, transform
 
 
 def read_sorting(reader: Reader) -> tuple[SortField, ...]:

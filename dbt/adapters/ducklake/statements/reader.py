@@ -10,7 +10,7 @@ from sqlglot import TokenError
 from sqlglot.dialects.spark import Spark
 from sqlglot.tokens import Token, TokenType
 
-from dbt.adapters.ducklake.statements.errors import NotUnderstood, Place
+from dbt.adapters.ducklake.statements.errors import NotUnderstood, Place, StatementError
 
 T = TypeVar("T")
 
@@ -25,6 +25,7 @@ class _Dialect(Spark):
 
 
 _GOES_ON = re.compile(r"--[^\n]*\\\r?\n")
+_ENDINGS = {"'": "'", '"': '"', "`": "`", "--": "\n", "/*": "*/"}
 _STRINGS = frozenset({TokenType.STRING, TokenType.RAW_STRING})
 _OPENING = {"(": 1, ")": -1, "[": 1, "]": -1}
 
@@ -54,7 +55,7 @@ class Reader:
         try:
             self.tokens: Sequence[Token] = _Dialect().tokenize(sql)
         except TokenError as error:
-            raise NotUnderstood("This text", f"It cannot be taken apart into words: {error}") from error
+            raise _not_closed(sql) from error
         self.at = 0
 
     @property
@@ -150,7 +151,19 @@ class Reader:
             if before != ".":
                 cases += (word == "CASE") - (word == "END" and cases > 0)
             self.at += 1
+            if word == "::":
+                self._pass_type()
         return self.between(start, self.at)
+
+    def _pass_type(self) -> None:
+        """Go behind the angles of a type, in which commas and colons are the type's."""
+        self.at += 1
+        depth = 0
+        while not self.is_done:
+            depth += self.word().count("<") - self.word().count(">")
+            if depth <= 0 and not self.word().startswith(">"):
+                return
+            self.at += 1
 
     def type_text(self, *words: str) -> str:
         """The text of a type, up to one of the words outside of its parentheses and angles."""
@@ -212,6 +225,40 @@ class Reader:
                 return None
             wanted, at = wanted[len(found) :], at + 1
         return at
+
+
+def _not_closed(sql: str) -> StatementError:
+    """Where the text, the quoted name or the comment begins that is not closed."""
+    start, at, ending = 0, 0, ""
+    while at < len(sql):
+        if not ending:
+            opened = next((one for one in _ENDINGS if sql.startswith(one, at)), None)
+            start, ending = at, _ENDINGS.get(opened or "", "")
+            at += len(opened or " ")
+        elif sql[at] == "\\" and ending in "'\"":
+            at += 2
+        elif sql.startswith(ending, at):
+            at, ending = at + len(ending), ""
+        else:
+            at += 1
+    what = {"`": "The name in backticks", "*/": "The comment"}.get(ending, "The text in quotes")
+    first = _start_of_query(sql[:start])
+    return StatementError(f"{what} that begins here is not closed.", place_of(sql[first:], start - first))
+
+
+def _start_of_query(before: str) -> int:
+    """Where the query of CREATE ... AS begins, whose lines are the model's; 0 in another statement."""
+    reader, depth = Reader(before), 0
+    if reader.word() != "CREATE":
+        return 0
+    while not reader.is_done:
+        if depth == 0 and reader.accept("AS"):
+            after = reader.tokens[reader.at - 1].end + 1
+            line, newline, _ = before[after:].partition("\n")
+            return after + len(line) + 1 if newline and not line.strip() else after
+        depth += _OPENING.get(reader.word(), 0)
+        reader.at += 1
+    return 0
 
 
 def statements_in(sql: str) -> list[str]:

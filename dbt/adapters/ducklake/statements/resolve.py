@@ -29,6 +29,7 @@ from dbt.adapters.ducklake.statements.raw_text import holds_bytes, may_make_byte
 from dbt.adapters.ducklake.statements.reader import Name
 from dbt.adapters.ducklake.statements.scopes import Located
 from dbt.adapters.ducklake.statements.session import LakeName, LakeSession
+from dbt.adapters.ducklake.statements.staged import table_as_staged
 from dbt.adapters.ducklake.statements.translate import spark_query_of
 
 # `parquet.`/path`` and its like are Spark's own, as are its global temporary views.
@@ -189,6 +190,8 @@ def _view_for(
     then = found
     if use.travel:
         then = Reading(found.session, {fold(name.lake): snapshot}, f"@{snapshot.id}", moment=found.moment)
+    if isinstance(there, Table) and not use.travel:
+        there = table_as_staged(found.session, name, snapshot, there)
     key = (snapshot.id, there.id, there.name)
     # A view may read other lakes, whose snapshots its own lake's does not tell.
     if isinstance(there, View) or found.session.shown.get(view) != key:
@@ -249,7 +252,10 @@ def _rows_of(
         return _rows_of_view(found, spark, there, name, within)
     _warn_of_nanoseconds(found.session, there)
     storage = found.session.storage(found.session.lake(name.lake))
-    return scan(spark, storage, there, snapshot.files(there), snapshot.id)
+    committed = snapshot.table(name.schema, name.name)
+    files = snapshot.files(committed)
+    files = files if there == committed else files.under(committed, there, snapshot.id)
+    return scan(spark, storage, there, files, snapshot.id)
 
 
 def _warn_of_nanoseconds(session: LakeSession, table: Table) -> None:

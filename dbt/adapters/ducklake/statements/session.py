@@ -28,6 +28,10 @@ class LakeName:
     def parts(self) -> tuple[str, str, str]:
         return self.lake, self.schema, self.name
 
+    @property
+    def folded(self) -> tuple[str, str, str]:
+        return fold(self.lake), fold(self.schema), fold(self.name)
+
     def __str__(self) -> str:
         return ".".join(self.parts)
 
@@ -58,6 +62,9 @@ class LakeSession:
     changed_settings: bool = False
     # Whether there are functions of the user's own.
     has_functions: bool = False
+    # Changes of columns that the next write to a table brings with it, and whether those of a model are to wait for it.
+    staged: dict[tuple[str, str, str], object] = field(default_factory=dict)
+    stages_changes: bool = False
     # What stands for the inputs of a Python model, by their names: a query of those of its batch's time.
     inputs: Mapping[str, str] = field(default_factory=dict)
     # Temporary views that Python models made.
@@ -77,6 +84,8 @@ class LakeSession:
         self.lake_name, self.schema = self._home
         self.said, self._time = None, None
         self.pinned.clear()
+        self.staged.clear()
+        self.stages_changes = False
         self.inputs = {}
         for view in self.python_views:
             forget(self.spark.session(), view)

@@ -18,10 +18,16 @@ _SCALARS = {
     _T.BOOLEAN: "boolean", _T.TINYINT: "int8", _T.SMALLINT: "int16", _T.INT: "int32", _T.BIGINT: "int64",
     _T.FLOAT: "float32", _T.DOUBLE: "float64", _T.TEXT: "varchar", _T.VARCHAR: "varchar", _T.CHAR: "varchar",
     _T.BINARY: "blob", _T.VARBINARY: "blob", _T.DATE: "date", _T.TIMESTAMPTZ: "timestamptz",
-    _T.TIMESTAMPLTZ: "timestamptz", _T.TIMESTAMPNTZ: "timestamp", _T.UUID: "uuid", _T.JSON: "json",
-    _T.INT128: "int128",
+    _T.TIMESTAMPLTZ: "timestamptz", _T.TIMESTAMPNTZ: "timestamp", _T.DATETIME: "timestamp", _T.TIME: "time",
+    _T.UUID: "uuid", _T.JSON: "json", _T.INT128: "int128",
 }  # fmt: skip
-_OF_SEVERAL_WORDS = frozenset({"double precision", "timestamp with time zone", "timestamp without time zone"})
+# Words of DuckDB's and PostgreSQL's that sqlglot takes for other types in Spark's SQL, or does not know there.
+_WORDS = {
+    ("TIMESTAMP", "WITHOUT", "TIME", "ZONE"): "timestamp_ntz",
+    ("TIMESTAMP", "WITH", "TIME", "ZONE"): "timestamp_ltz",
+    ("INT8",): "bigint", ("HUGEINT",): "int128",
+}  # fmt: skip
+_UNSIGNED = {"utinyint": "uint8", "usmallint": "uint16", "uinteger": "uint32", "ubigint": "uint64"}
 _END_OF_TYPE = (",", ")", "NOT", "NULL", "COMMENT", "DEFAULT", "PRIMARY", "UNIQUE", "CHECK", "CONSTRAINT", "REFERENCES")
 
 
@@ -45,6 +51,9 @@ class DeclaredColumn:
 
 def read_type(text: str, place: Place) -> Column:
     """A type, as a column without a name."""
+    if text.strip().lower() in _UNSIGNED:
+        return Column("", ColumnType(_UNSIGNED[text.strip().lower()]))
+    text = _in_sparks_words(text)
     try:
         # As part of a whole: what is read as a type alone ends where the reader does not go on, without an error.
         whole = sqlglot.parse_one(f"CAST(NULL AS {text})", dialect="spark")
@@ -52,9 +61,24 @@ def read_type(text: str, place: Place) -> Column:
     except SqlglotError as error:
         raise NotUnderstood(f"The type `{text}`", "Write a type of Spark's SQL.", place) from error
     # sqlglot drops words that it does not know behind a type.
-    if len(text.split()) > 1 and text.split()[0].isalpha() and text.lower() not in _OF_SEVERAL_WORDS:
+    if len(text.split()) > 1 and text.split()[0].isalpha() and text.lower().split() != ["double", "precision"]:
         raise NotUnderstood(f"The type `{text}`", "A column has a type, NOT NULL, DEFAULT and COMMENT.", place)
     return _column("", parsed, text, place)
+
+
+def _in_sparks_words(text: str) -> str:
+    """The text of a type with Spark's words for those that mean something else, or nothing, to its parser."""
+    reader, edits = Reader(text), list[tuple[int, int, str]]()
+    while not reader.is_done:
+        start = reader.at
+        words = next((words for words in _WORDS if reader.accept(*words)), None)
+        if words is None:
+            reader.at += 1
+        elif reader.word() != ":":
+            edits.append((reader.tokens[start].start, reader.tokens[reader.at - 1].end + 1, _WORDS[words]))
+    for first, after, word in reversed(edits):
+        text = text[:first] + word + text[after:]
+    return text
 
 
 def read_column(reader: Reader, needs_type: bool = True) -> DeclaredColumn:

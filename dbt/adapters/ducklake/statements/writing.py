@@ -27,6 +27,7 @@ from dbt.adapters.ducklake.spark.write import WriteSettings, remove_files, write
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.reader import Name
 from dbt.adapters.ducklake.statements.session import LakeName, LakeSession
+from dbt.adapters.ducklake.statements.staged import change_columns, staged_for
 from dbt.adapters.ducklake.statements.translate import spark_expression_of
 
 
@@ -42,6 +43,15 @@ class Writing:
         # Delete files that were written anew during the commit, in their order.
         self._rewritten: list[DeletesToAdd] = []
         self.snapshot: SnapshotId | None = None
+        self._staged: list[LakeName] = []
+
+    def table(self, name: LakeName, asked: str, written: Name) -> Table:
+        """The table of that name, with what is staged for it, which the commit brings with it."""
+        table_named(self.transaction, name, asked, written)
+        if changes := staged_for(self.session, name):
+            change_columns(self.transaction, (name.schema, name.name), changes)
+            self._staged.append(name)
+        return self.transaction.table(name.schema, name.name)
 
     def add_rows(self, spark: Spark, rows: Rows, table: Table, settings: WriteSettings) -> None:
         """Write rows, which `as_table` made, and record them as new."""
@@ -101,6 +111,8 @@ class Writing:
         except OSError as error:
             # The commit is done: whoever took this for its failure would run it twice.
             self.session.warn(f"A delete file that nothing needs could not be removed, and waits for cleaning: {error}")
+        for name in self._staged:
+            self.session.staged.pop(name.folded, None)
         return snapshot
 
     def _for_snapshot(self, snapshot: SnapshotId, delete: DeletesToAdd) -> DeletesToAdd:
@@ -136,6 +148,13 @@ def writing(session: LakeSession, lake: Lake, base: Snapshot | None = None) -> I
         # Of anything else, such as an interrupt, it is not known whether it came before the commit or after.
         found.remove_files()
         raise
+
+
+def commit_staged(session: LakeSession, name: LakeName) -> None:
+    """Commit what is staged for a table by itself."""
+    if staged_for(session, name):
+        with writing(session, session.lake(name.lake)) as work:
+            work.table(name, f"alter {name}", Name(name.parts))
 
 
 def table_named(transaction: Transaction, name: LakeName, asked: str, written: Name) -> Table:

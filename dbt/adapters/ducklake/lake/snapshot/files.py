@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from dbt.adapters.ducklake.lake.columns import walk
@@ -13,7 +13,7 @@ from dbt.adapters.ducklake.lake.errors import InvalidMetadata, UnsupportedLayout
 from dbt.adapters.ducklake.lake.metadata import MetadataSession, places
 from dbt.adapters.ducklake.lake.names import ColumnId, FileId, SnapshotId, TableId
 from dbt.adapters.ducklake.lake.paths import stored_path
-from dbt.adapters.ducklake.lake.snapshot.inlined import InlinedRow, inlined_rows_at
+from dbt.adapters.ducklake.lake.snapshot.inlined import InlinedRow, inlined_rows_at, values_under
 from dbt.adapters.ducklake.lake.snapshot.load import VISIBLE
 from dbt.adapters.ducklake.lake.snapshot.pruning import FileFacts, FileStatistics, Predicate, may_match
 from dbt.adapters.ducklake.lake.spec import tables
@@ -88,6 +88,18 @@ class TableFiles:
     settled: Mapping[ColumnId, SnapshotId] = field(default_factory=dict)
     # Whether a new delete file may hold positions of several snapshots, and take the old one's place for all of them.
     tells_deletes: bool = True
+
+    def under(self, before: Table, after: Table, snapshot: SnapshotId) -> TableFiles:
+        """The same files for a definition of their table that follows the one at the snapshot."""
+        old, new = before.by_id(), after.by_id()
+        is_later = SnapshotId(snapshot + 1)
+        settled = {
+            column_id: is_later
+            for column_id, column in new.items()
+            if (column_id in old and old[column_id].type != column.type) or column.initial_default is not None
+        }
+        rows = tuple(row._replace(values=values_under(before, after, row.values)) for row in self.inlined_rows)
+        return replace(self, inlined_rows=rows, settled={**settled, **self.settled} if settled else self.settled)
 
 
 _FILE_COLUMNS = (

@@ -139,6 +139,19 @@ class _ColumnHistory:
         return SnapshotId(begins[-1] if begins else -1)
 
 
+def values_under(before: Table, after: Table, values: Sequence[Value]) -> tuple[Value, ...]:
+    """The values of a row in the columns of another definition of its table."""
+    places = {column.id: (place, column) for place, column in enumerate(before.columns)}
+    found = []
+    for column in after.columns:
+        if column.id not in places:
+            found.append(initial_value(column))
+            continue
+        place, old = places[column.id]
+        found.append(converted(old, column, values[place]))
+    return tuple(found)
+
+
 def initial_value(column: Column) -> Value:
     """What rows hold that were written before the column was added."""
     if column.initial_default is None or column.type.is_container:

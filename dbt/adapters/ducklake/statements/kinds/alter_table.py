@@ -9,12 +9,13 @@ from dbt.adapters.ducklake.lake import Column, Default, Snapshot, SortField, Tab
 from dbt.adapters.ducklake.spark.query import count_where
 from dbt.adapters.ducklake.statements.clauses import read_partitioning, read_properties, read_sorting
 from dbt.adapters.ducklake.statements.errors import NotAllowed
-from dbt.adapters.ducklake.statements.evolution import Difference, GoneField, NewField, OtherType, differences
+from dbt.adapters.ducklake.statements.evolution import differences
 from dbt.adapters.ducklake.statements.names import quoted
 from dbt.adapters.ducklake.statements.outcome import Outcome
 from dbt.adapters.ducklake.statements.reader import Name, Reader
 from dbt.adapters.ducklake.statements.resolve import bound, reading
 from dbt.adapters.ducklake.statements.session import LakeName, LakeSession
+from dbt.adapters.ducklake.statements.staged import follow
 from dbt.adapters.ducklake.statements.types import DeclaredColumn, read_column, read_default, read_type
 from dbt.adapters.ducklake.statements.writing import table_named, writing
 
@@ -245,7 +246,7 @@ def _apply(transaction: Transaction, name: LakeName, change: Alteration, has_nul
             transaction.rename_column(*at, path, new)
         case ChangeType(path, column):
             for difference in differences(transaction.table(*at).at(path), column, path):
-                _follow(transaction, at, difference)
+                follow(transaction, at, difference)
         case SetNullable(path, nullable):
             transaction.set_nullable(*at, path, nullable, has_nulls)
         case SetDefault(path, default):
@@ -256,16 +257,6 @@ def _apply(transaction: Transaction, name: LakeName, change: Alteration, has_nul
             transaction.set_partitioning(*at, fields)
         case SetSort(sort):
             transaction.set_sort(*at, sort)
-
-
-def _follow(transaction: Transaction, at: tuple[str, str], difference: Difference) -> None:
-    match difference:
-        case NewField(path, field):
-            transaction.add_column(*at, field, path[:-1])
-        case GoneField(path):
-            transaction.drop_column(*at, path)
-        case OtherType(path, _, wanted):
-            transaction.change_type(*at, path, wanted)
 
 
 def _column_at(table: Table, path: Path) -> Column | None:

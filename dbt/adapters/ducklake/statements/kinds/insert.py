@@ -3,44 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbt.adapters.ducklake.lake import Column, Table, fold
 from dbt.adapters.ducklake.spark.query import Rows, arranged, run_query
 from dbt.adapters.ducklake.spark.write import WriteSettings, as_table
 from dbt.adapters.ducklake.statements.again import again_where_others_were_faster
+from dbt.adapters.ducklake.statements.clauses import read_partition_key
 from dbt.adapters.ducklake.statements.defaults import default_of
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.outcome import Outcome, written
 from dbt.adapters.ducklake.statements.reader import Name, Reader
 from dbt.adapters.ducklake.statements.resolve import bound, reading
 from dbt.adapters.ducklake.statements.session import LakeSession
-from dbt.adapters.ducklake.statements.writing import table_named, writing
+from dbt.adapters.ducklake.statements.writing import writing
 
 _QUERIES = ("SELECT", "WITH", "FROM", "TABLE", "VALUES")
 
 
 @dataclass(frozen=True)
 class Partition:
-    """One key of PARTITION (...): a column, and its value; without one, the partitions are those in the rows."""
+    """One key of PARTITION (...): a column, and its value; without one, the partitions are those in the rows, by the
+    column or a transform of it."""
 
     column: str
     value: str | None = None
+    transform: str = "identity"
 
 
 @dataclass(frozen=True)
 class Replaced:
-    """Which rows go as the new ones come: all; those of partitions; those with the same values in `using` and those
-    that a condition finds, or both."""
+    """Which rows go as the new ones come: all; those of partitions; those with the same values in the columns `using`,
+    or of the expressions `by`, and those that a condition finds, or both."""
 
     partition: tuple[Partition, ...] = ()
     using: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()
     condition: str | None = None
 
 
 @dataclass(frozen=True)
 class Insert:
-    """`columns` are those named after the table; without them the query has all, in their order, or `by_name`."""
+    """`columns` are those named after the table; without them the query has all, in their order, or `by_name`. `fixed`
+    are the keys of PARTITION with their values, which the query does not have."""
 
     name: Name
     query: str
@@ -48,10 +53,7 @@ class Insert:
     by_name: bool = False
     replaced: Replaced | None = None
     alias: str | None = None
-
-    @property
-    def keys(self) -> tuple[Partition, ...]:
-        return self.replaced.partition if self.replaced else ()
+    fixed: tuple[Partition, ...] = ()
 
 
 def read_insert(reader: Reader) -> Insert:
@@ -61,7 +63,8 @@ def read_insert(reader: Reader) -> Insert:
     reader.accept("TABLE")
     name = reader.name()
     alias = reader.name_part() if reader.accept("AS") else None
-    replaced = Replaced(partition=_read_partition(reader)) if is_overwrite else None
+    keys = _read_partition(reader)
+    replaced = Replaced(partition=keys) if is_overwrite else None
     columns: tuple[str, ...] = ()
     by_name = reader.accept("BY", "NAME")
     is_query = reader.sees("(") and any(reader.sees("(", word) for word in _QUERIES)
@@ -71,31 +74,41 @@ def read_insert(reader: Reader) -> Insert:
         replaced = _read_replaced(reader)
     if reader.word() not in (*_QUERIES, "("):
         raise reader.unexpected("Here VALUES or a query should stand.")
-    return Insert(name, reader.rest(), columns, by_name, replaced, alias)
+    fixed = tuple(key for key in keys if key.value is not None)
+    return Insert(name, reader.rest(), columns, by_name, replaced, alias, fixed)
 
 
 def _read_partition(reader: Reader) -> tuple[Partition, ...]:
     def one() -> Partition:
-        column = reader.name_part()
-        if reader.accept("("):
-            # A transform, such as month(ordered_at).
-            column = f"{column}({reader.text_until(')')})"
-            reader.expect(")")
-        return Partition(column, reader.text_until(",", ")") if reader.accept("=") else None)
+        column, transform = read_partition_key(reader)
+        return Partition(column, reader.text_until(",", ")") if reader.accept("=") else None, transform)
 
     return reader.in_parentheses(one) if reader.accept("PARTITION") else ()
 
 
 def _read_replaced(reader: Reader) -> Replaced:
-    using = reader.in_parentheses(reader.name_part) if reader.accept("USING") else ()
-    if using and not reader.accept("WHERE"):
-        return Replaced(using=using)
-    if not using:
+    replaced = Replaced()
+    if reader.accept("USING"):
+        replaced = _read_keys(reader)
+        if not reader.accept("WHERE"):
+            return replaced
+    else:
         reader.expect("WHERE")
     condition = reader.text_until("SELECT", "WITH", "FROM", "VALUES", "TABLE")
     if not condition:
         raise reader.unexpected("After WHERE a condition should stand.")
-    return Replaced(using=using, condition=condition)
+    return replace(replaced, condition=condition)
+
+
+def _read_keys(reader: Reader) -> Replaced:
+    """`(a, b)`, or `(concat(a, '-', b))`: columns, or expressions of both the rows that go and those that come."""
+    start = reader.at
+    texts = reader.in_parentheses(lambda: reader.text_until(",", ")"))
+    after, reader.at = reader.at, start
+    if all(len(Reader(text).tokens) == 1 for text in texts):
+        return Replaced(using=reader.in_parentheses(reader.name_part))
+    reader.at = after
+    return Replaced(by=texts)
 
 
 def run_insert(session: LakeSession, statement: Insert) -> Outcome:
@@ -111,7 +124,7 @@ def _insert(session: LakeSession, statement: Insert) -> Outcome:
             sql = bound(found, spark, statement.query)
             options = lake.options()
         with writing(session, lake, base) as work:
-            table = table_named(work.transaction, name, f"insert into {statement.name}", statement.name)
+            table = work.table(name, f"insert into {statement.name}", statement.name)
             rows = for_table(statement, table, run_query(spark, sql))
             values = as_table(rows, table, found.has_valid_text)
             work.add_rows(spark, values, table, WriteSettings.of(options, table))
@@ -120,7 +133,7 @@ def _insert(session: LakeSession, statement: Insert) -> Outcome:
 
 def for_table(statement: Insert, table: Table, rows: Rows) -> Rows:
     """The rows with the table's columns in their order; those that are not given have their defaults."""
-    fixed = {fold(key.column): key.value for key in statement.keys if key.value is not None}
+    fixed = {fold(key.column): key.value for key in statement.fixed}
     given = tuple(rows.columns) if statement.by_name else statement.columns or _all_of(statement, table, rows, fixed)
     if len(given) != len(rows.columns):
         raise refused(statement, f"{len(given)} columns are named and the query has {len(rows.columns)}", table)

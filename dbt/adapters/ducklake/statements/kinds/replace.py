@@ -18,14 +18,12 @@ from dbt.adapters.ducklake.statements.changing import (
     enclosed,
     of_one_clause,
 )
-from dbt.adapters.ducklake.statements.clauses import read_partitioning
 from dbt.adapters.ducklake.statements.conditions import Equality, comparisons, matched_by
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.kinds.describe import type_text
 from dbt.adapters.ducklake.statements.kinds.insert import Insert, Replaced, check_known, for_table, refused, run_insert
 from dbt.adapters.ducklake.statements.names import quoted
 from dbt.adapters.ducklake.statements.outcome import Outcome, written
-from dbt.adapters.ducklake.statements.reader import Reader
 from dbt.adapters.ducklake.statements.resolve import reading, rows_of
 from dbt.adapters.ducklake.statements.session import LakeSession
 from dbt.adapters.ducklake.statements.writing import Writing, can_end, writing
@@ -48,6 +46,7 @@ def _replace(session: LakeSession, statement: Insert) -> Outcome:
             settings = WriteSettings.of(change.lake.options(), change.table)
         batch = as_table(rows, change.table, found.has_valid_text)
         with writing(session, change.lake, change.base) as work:
+            work.table(change.name, change.asked, statement.name)
             if _is_whole(statement, change, spark):
                 work.remove_all(change.table)
                 change.look_in(work, ())
@@ -66,14 +65,14 @@ def _target(statement: Insert) -> Target:
 def _is_whole(statement: Insert, change: Change, spark: Spark) -> bool:
     """Whether all rows go, whatever comes."""
     is_all = statement.replaced in (Replaced(), Replaced(condition="TRUE"))
-    return is_all and not _is_dynamic(statement, change.table, spark) and can_end(change.base.files(change.table))
+    return is_all and not _is_dynamic(statement, change.table, spark) and can_end(change.files())
 
 
 def _by_batch(statement: Insert, table: Table, spark: Spark) -> bool:
     """Whether it depends on the new rows which rows go."""
     replaced = statement.replaced
     assert replaced is not None
-    return bool(replaced.using) or _by_partitions(statement, replaced, table, spark)
+    return bool(replaced.using or replaced.by) or _by_partitions(statement, replaced, table, spark)
 
 
 def _remove(statement: Insert, change: Change, spark: Spark, work: Writing, batch: SparkRows) -> tuple[Predicate, ...]:
@@ -115,25 +114,25 @@ def _check_partitions(statement: Insert, replaced: Replaced, table: Table) -> No
     if any(key.value is not None for key in replaced.partition):
         raise refused(statement, "some keys of PARTITION have a value and others none: give all of them one or none",
                       table)  # fmt: skip
-    said = read_partitioning(Reader(f"({', '.join(key.column for key in replaced.partition)})"))
+    said = [(key.column, key.transform) for key in replaced.partition]
     fields = table.partitioning.fields if table.partitioning else ()
     columns = table.by_id()
     there = [(columns[field.column_id].name, field.transform) for field in fields]
     if [(fold(name), kind) for name, kind in said] != [(fold(name), kind) for name, kind in there]:
-        shown = ", ".join(name if kind == "identity" else f"{kind} of {name}" for name, kind in there) or "nothing"
         raise NotAllowed(
             f"overwrite {statement.name} by partition",
-            f"the statement says {', '.join(key.column for key in replaced.partition)} and the table is partitioned by "
-            f"{shown}",
+            f"the statement names {_shown(said)} and the table is partitioned by {_shown(there)}",
             "Name the table's own keys, rebuild it (--full-refresh), or ALTER TABLE ... SET PARTITIONED BY.",
             statement.name.place,
         )
 
 
+def _shown(keys: Sequence[tuple[str, str]]) -> str:
+    return ", ".join(name if kind == "identity" else f"{kind} of {name}" for name, kind in keys) or "nothing"
+
+
 def _files_with(spark: Spark, batch: SparkRows, keys: Sequence[Column], is_null_safe: bool) -> tuple[Predicate, ...]:
     """Show the batch to the queries that look for its keys, and return what is true of the table's rows with any."""
-    if not keys:
-        return ()
     where, shown = matched_by(spark, batch, [Equality(key, key.name, is_null_safe) for key in keys])
     show_as(shown, _BATCH)
     return where
@@ -154,6 +153,12 @@ def _rows_to_go(statement: Insert, replaced: Replaced, table: Table) -> Rows:
         )
         return of_one_clause(target, table, "delete", f"WHERE {' AND '.join(pairs)}", {})
     and_where = f" AND {enclosed(replaced.condition)}" if replaced.condition is not None else ""
+    if replaced.by:
+        # Each side's names are found on its side: the ones before IN in the table, the others in the batch.
+        keys = ", ".join(map(enclosed, replaced.by))
+        before = f"WHERE ({keys}) IN (SELECT {keys} FROM "
+        rows = of_one_clause(target, table, "delete", f"{before}{quoted(_BATCH)}){and_where}", {})
+        return Rows(rows.clauses, rows.behind, rows.values, views={len(before): _BATCH})
     if not replaced.using:
         return of_one_clause(target, table, "delete", f"WHERE TRUE{and_where}", {})
     equal = " AND ".join(f"{quoted(_BATCH)}.{quoted(name)} = {target.column(name)}" for name in replaced.using)

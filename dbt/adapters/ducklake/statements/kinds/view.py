@@ -50,7 +50,7 @@ def read_create_view(reader: Reader, is_replace: bool, is_temporary: bool) -> Cr
     comment = reader.string() if reader.accept("COMMENT") else None
     reader.expect("AS")
     return CreateView(
-        name, reader.rest(), is_replace, is_temporary, if_not_exists=if_not_exists, columns=columns, comment=comment
+        name, reader.query(), is_replace, is_temporary, if_not_exists=if_not_exists, columns=columns, comment=comment
     )
 
 
@@ -112,6 +112,12 @@ def _analysed(session: LakeSession, statement: CreateView) -> tuple[list[tuple[s
         names = names_in(statement.query)
         in_spark = _with_whole_names(session, statement, names, tables_in(found, spark, statement.query, names))
     named = [name for name, _ in statement.columns] or [name for name, _ in columns]
+    folded = [fold(name) for name in named]
+    if twice := next((name for name in named if folded.count(fold(name)) > 1), None):
+        raise NotAllowed(
+            f"create view {statement.name}", f"column {twice} is there twice", "Names are compared without case.",
+            statement.name.place,
+        )  # fmt: skip
     if len(named) != len(columns):
         raise NotAllowed(
             f"create view {statement.name}", f"it names {len(named)} columns and its query has {len(columns)}",

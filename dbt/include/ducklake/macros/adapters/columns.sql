@@ -31,11 +31,5 @@
 {%- endmacro %}
 
 {% macro ducklake__sync_column_schemas(on_schema_change, target_relation, schema_changes_dict) -%}
-  {%- set changes = adapter.schema_changes(on_schema_change, target_relation, schema_changes_dict) -%}
-  {%- do alter_relation_add_remove_columns(target_relation, changes.added, changes.removed) -%}
-  {%- for column in changes.widened -%}
-    {%- call statement() -%}
-      alter table {{ target_relation }} alter column {{ column.quoted }} type {{ column.data_type }}
-    {%- endcall -%}
-  {%- endfor -%}
+  {%- do adapter.change_schema(on_schema_change, target_relation, schema_changes_dict) -%}
 {%- endmacro %}

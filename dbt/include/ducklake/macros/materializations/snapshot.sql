@@ -39,12 +39,13 @@
     {%- call statement('header') -%}{{ config.get('sql_header') }}{%- endcall -%}
   {%- endif -%}
   {%- do adapter.keep_rows(source, compiled_code) -%}
+  {%- do adapter.stage_snapshot_columns(source, target_relation) -%}
   {%- call statement('staging') -%}
     create or replace temporary view {{ staging }} as
     {{ snapshot_staging_table(strategy, 'select * from ' ~ source, target_relation) }}
   {%- endcall -%}
   {%- set columns = adapter.snapshot_columns(staging, strategy.unique_key) -%}
-  {%- do create_columns(target_relation, adapter.missing_columns(columns, target_relation)) -%}
+  {%- do adapter.stage_snapshot_columns(staging, target_relation, columns | map(attribute='name') | list) -%}
   {{ return(snapshot_merge_sql(target_relation, staging, columns | map(attribute='quoted') | list)) }}
 {%- endmacro %}
 

@@ -1,8 +1,4 @@
-{#- dbt-spark takes the quotes from nested values, which no text can be cast to. -#}
+{#- No text can be cast to a nested type: the value is written as SQL. -#}
 {% macro ducklake__safe_cast(field, type) -%}
-  {%- if cast_from_string_unsupported_for(type) and field is string -%}
-    try_cast({{ field.strip('"').strip("'") }} as {{ type }})
-  {%- else -%}
-    try_cast({{ field }} as {{ type }})
-  {%- endif -%}
+  try_cast({{ adapter.fixture_value(field, type) }} as {{ adapter.spark_type_of(type) }})
 {%- endmacro %}

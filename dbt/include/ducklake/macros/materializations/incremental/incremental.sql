@@ -20,6 +20,8 @@
   {%- else -%}
     {%- set batch = ducklake__batch(target_relation, compiled_code, language) -%}
     {%- set on_schema_change = incremental_validate_on_schema_change(config.get('on_schema_change'), default='ignore') -%}
+    {#- What changes of the columns is part of the statement below: if that fails, the table stays as it was. -#}
+    {%- do adapter.stage_schema_changes() -%}
     {%- do process_schema_changes(on_schema_change, batch, existing_relation) -%}
     {%- call statement('main') -%}
       {{ strategy_macro({
@@ -30,6 +32,7 @@
         'incremental_predicates': config.get('incremental_predicates') or config.get('predicates')
       }) }}
     {%- endcall -%}
+    {%- do adapter.settle_schema(target_relation) -%}
     {%- do ducklake__follow_docs(target_relation) -%}
   {%- endif -%}
 
