@@ -94,8 +94,10 @@ def test_a_view_is_read_as_its_tables_were(lake: Session) -> None:
 
 
 def test_a_view_that_duckdb_would_answer_otherwise_is_for_spark_alone(lake: Session) -> None:
-    lake.run("create table t as select date'2026-11-15' as d", "create view v as select dayofweek(d) as n from t")
-    assert lake.run("select * from v") == [(1,)]
+    lake.run(
+        "create table t as select date'2026-11-15' as d", "create view v as select date_format(d, 'E') as n from t"
+    )
+    assert lake.run("select * from v") == [("Sun",)]
     with pytest.raises(duckdb.InvalidInputException, match="Read it with Spark"):
         lake.judged("SELECT * FROM v")
     assert "View lake.main.v is for Spark only" in lake.warnings[0]  # type: ignore[attr-defined]
@@ -106,7 +108,7 @@ def test_a_view_of_duckdb_is_read_or_refused(lake: Session) -> None:
     lake.judged("CREATE VIEW v AS SELECT a + 1 AS b FROM main.t")
     lake.judged("CREATE VIEW w AS SELECT a::INT AS b FROM main.t")
     assert [float(row[0]) for row in lake.run("select * from v")] == [2.7]
-    with pytest.raises(NotAllowed, match="its DuckDB SQL cannot be translated"):
+    with pytest.raises(NotAllowed, match="its DuckDB SQL may be another thing"):
         lake.run("select * from w")
 
 

@@ -15,7 +15,7 @@ from dbt.adapters.ducklake.statements.kinds.describe import Describe, run_descri
 from dbt.adapters.ducklake.statements.reader import Name
 from dbt.adapters.ducklake.statements.session import LakeSession
 from dbt.adapters.ducklake.statements.staged import table_as_staged
-from dbt.adapters.ducklake.statements.translate import SPARK_COLUMNS
+from dbt.adapters.ducklake.statements.translation.views import SPARK_COLUMNS
 from dbt.adapters.ducklake.statements.writing import row_count
 
 CATALOG_COLUMNS = (

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.ducklake.lake import ColumnType, Default, SortField, decimal
+from dbt.adapters.ducklake.lake import ColumnType, SortField, decimal
 from dbt.adapters.ducklake.statements.errors import NotUnderstood, StatementError
 from dbt.adapters.ducklake.statements.kinds.alter_table import AlterTable, ChangeType, RenameTo, SetPartitioning
 from dbt.adapters.ducklake.statements.kinds.call import Call
@@ -17,6 +17,7 @@ from dbt.adapters.ducklake.statements.kinds.query import Query
 from dbt.adapters.ducklake.statements.kinds.view import CreateView
 from dbt.adapters.ducklake.statements.parse import parse
 from dbt.adapters.ducklake.statements.reader import statements_in
+from dbt.adapters.ducklake.statements.types import Asked
 
 
 def test_the_query_of_a_table_stays_as_it_was_written() -> None:
@@ -33,10 +34,10 @@ def test_all_clauses_of_a_table() -> None:
         "sorted by (at desc nulls first, id) tblproperties ('parquet_compression' = 'zstd')"
     )
     first, second, third = statement.columns
-    assert (first.name, first.column.type, first.nullable, first.comment) == ("id", ColumnType("int64"), False, "key")
-    assert [child.type.name for child in second.column.children] == ["int32", "list"]
-    assert second.column.children[1].children[0].type == decimal(10, 2)
-    assert third.default == Default("3", "literal")
+    assert (first.name, first.type.type, first.nullable, first.comment) == ("id", ColumnType("int64"), False, "key")
+    assert [child.type.name for child in second.type.children] == ["int32", "list"]
+    assert second.type.children[1].children[0].type == decimal(10, 2)
+    assert third.default == Asked("3")
     assert statement.partitioned_by == (("at", "year"), ("id", "bucket(8)"), ("region", "identity"))
     assert statement.sorted_by == (SortField('"at"', True, True), SortField('"id"', False, False))
     assert statement.options == {"parquet_compression": "zstd"}

@@ -56,7 +56,7 @@ from dbt.adapters.ducklake.lake.transaction.changes import (
 )
 from dbt.adapters.ducklake.lake.transaction.commit import Patience
 from dbt.adapters.ducklake.lake.transaction.transaction import Transaction
-from dbt.adapters.ducklake.lake.types import ColumnType, can_widen, decimal, type_from_text
+from dbt.adapters.ducklake.lake.types import INTEGERS, ColumnType, can_widen, decimal, type_from_text
 from dbt.adapters.ducklake.lake.values import Value, fits, has_bounds, parse_value, value_text
 
 __all__ = [
@@ -64,6 +64,7 @@ __all__ = [
     "DEFAULT_TARGET_SIZE",
     "INFINITE_DAYS",
     "INFINITE_TICKS",
+    "INTEGERS",
     "Between",
     "Bounds",
     "CannotOpen",

@@ -28,7 +28,7 @@ _SAMPLE = 100
 
 
 def assigned(
-    value: Expression, given: T.DataType, column: Column, table: Table, has_valid_text: bool = False
+    value: Expression, given: T.DataType, column: Column, table: Table | str, has_valid_text: bool = False
 ) -> Expression:
     """A value of the type `given` as one of the column. With `has_valid_text` all text in it is known to be UTF-8."""
     refuse_types(column, table)
@@ -46,13 +46,13 @@ def assigned(
     return found.cast(wanted)
 
 
-def stored(value: Expression, column: Column, table: Table) -> Expression:
+def stored(value: Expression, column: Column, table: Table | str) -> Expression:
     """A value that the column holds already, in a row that is written again for others."""
     refuse_types(column, table)
     return value.cast(spark_type(column)) if column.children else value
 
 
-def refuse_types(column: Column, table: Table) -> None:
+def refuse_types(column: Column, table: Table | str) -> None:
     for part in column.walk():
         refused = part.type.name in _NEVER or (part is not column and part.type.name in _CHECKED)
         if refused:
@@ -78,7 +78,7 @@ class _Assignment:
     """The whole column, which errors name beside the part of it that a value does not fit."""
 
     column: Column
-    table: Table
+    table: Table | str
 
     def fitted(self, value: Expression, given: T.DataType, part: Column, path: str) -> Expression:
         """The value as one of a part of the column, which `path` names; a field that it lacks is NULL."""
@@ -150,12 +150,12 @@ def _same(given: T.DataType, wanted: T.DataType) -> bool:
     return given == wanted
 
 
-def _other_type(given: T.DataType, wanted: T.DataType, column: Column, table: Table) -> WriteRefused:
+def _other_type(given: T.DataType, wanted: T.DataType, column: Column, table: Table | str) -> WriteRefused:
     found = f"column {column.name} is {wanted.simpleString()} and the query gives {given.simpleString()}"
     return WriteRefused(str(table), found, "Cast it in the query, or rebuild the table.")
 
 
-def _checked(value: Expression, column: Column, table: Table) -> Expression:
+def _checked(value: Expression, column: Column, table: Table | str) -> Expression:
     """The value, if Spark's type takes more than the column's."""
     name = column.type.name
     if name not in _CHECKED:
@@ -170,7 +170,7 @@ def _checked(value: Expression, column: Column, table: Table) -> Expression:
     return _refusing(value, value.isNull() | is_right, column, F.concat(F.lit(text), value.cast("string")))
 
 
-def _not_utf8(value: Expression, column: Column, table: Table) -> Expression:
+def _not_utf8(value: Expression, column: Column, table: Table | str) -> Expression:
     text = f"Column {column.name} of {table} holds text that is not UTF-8, which DuckDB cannot read. Decode it in the "
     text += "query, or make it BINARY. Found: "
     sample = F.to_json(F.struct(value.alias("value"))) if column.children else F.hex(value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import reduce
+from typing import Any
 
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +28,15 @@ def pinned(rows: DataFrame) -> DataFrame:
 
     The blocks are freed some time after the last reference to the DataFrame.
     """
+    _make_active(rows)
     return rows.localCheckpoint(eager=True, storageLevel=StorageLevel.MEMORY_AND_DISK)
+
+
+def _make_active(rows: DataFrame) -> None:
+    """Through Connect, PySpark gives pinned rows to the thread's active session, which is the first it ever had."""
+    session: Any = rows.sparkSession
+    if (active := getattr(type(session), "_active_session", None)) is not None:
+        active.session = session
 
 
 def total_size(rows: DataFrame) -> Expression:

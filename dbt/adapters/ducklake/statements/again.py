@@ -37,10 +37,18 @@ def again_where_others_were_faster(session: LakeSession, name: Name, once: Calla
     whole = session.whole(name)
     lake, said = session.lake(whole.lake), session.said
     patience = lake.description.patience
+    lost = False
+
+    def attempted() -> Outcome:
+        if lost:
+            for pin in list(session.pinned.values()):
+                pin()
+        return once()
+
     with ExitStack() as turn:
         for attempt in range(patience.attempts - 1):
             try:
-                return once()
+                return attempted()
             except CommitConflict as error:
                 found = f"{name} was changed by snapshot {error.snapshot} while this statement ran, which runs again"
                 session.warn(f"{found} (attempt {attempt + 2} of {patience.attempts}).")
@@ -50,7 +58,5 @@ def again_where_others_were_faster(session: LakeSession, name: Name, once: Calla
                     turn.enter_context(_turns.at(lake, f"{whole.schema}.{whole.name}"))
             except RowsLost as error:
                 session.warn(f"{error} It runs again (attempt {attempt + 2} of {patience.attempts}).")
-                session.said = said
-                for pin in list(session.pinned.values()):
-                    pin()
-        return once()
+                session.said, lost = said, True
+        return attempted()

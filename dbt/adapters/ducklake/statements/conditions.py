@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
@@ -25,6 +24,7 @@ from dbt.adapters.ducklake.lake import (
 from dbt.adapters.ducklake.spark.keys import WHOLE, keys_of
 from dbt.adapters.ducklake.spark.pinned import broadcast_if_small
 from dbt.adapters.ducklake.spark.query import Rows, Spark, setting
+from dbt.adapters.ducklake.statements.reader import syntax_tree
 
 _OPERATORS: Mapping[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -66,7 +66,7 @@ class Side:
     def own(self, text: str) -> str:
         """Return an expression with the qualifier before the side's columns that are named without a table."""
         try:
-            parsed = sqlglot.parse_one(text, dialect="spark")
+            parsed = syntax_tree(text)
         except (SqlglotError, RecursionError):
             return text
         known = set(map(fold, self.columns))
@@ -90,7 +90,7 @@ class Side:
 def equalities(condition: str, target: Side, source: Side, table: Table) -> list[Equality]:
     """Return equalities that hold for every pair of rows that satisfies the condition; none if it cannot be read."""
     try:
-        parsed = sqlglot.parse_one(condition, dialect="spark")
+        parsed = syntax_tree(condition)
     except (SqlglotError, RecursionError):
         return []
     columns = {fold(column.name): column for column in table.columns}
@@ -132,7 +132,7 @@ def comparisons(
     more files.
     """
     try:
-        parsed = sqlglot.parse_one(condition, dialect="spark") if condition else None
+        parsed = syntax_tree(condition) if condition else None
     except (SqlglotError, RecursionError):
         return ()
     # What Spark may read otherwise: escapes, variables, and texts that a setting makes names.

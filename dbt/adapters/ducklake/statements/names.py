@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType
@@ -17,7 +16,7 @@ from dbt.adapters.ducklake.lake import fold
 from dbt.adapters.ducklake.spark.schema import quoted
 from dbt.adapters.ducklake.statements.errors import NotUnderstood, Place
 from dbt.adapters.ducklake.statements.qualifiers import qualified
-from dbt.adapters.ducklake.statements.reader import Name, Reader, is_quoted, place_of
+from dbt.adapters.ducklake.statements.reader import Name, Reader, is_quoted, place_of, syntax_tree
 from dbt.adapters.ducklake.statements.scopes import Located
 
 # What may follow a table's name before its alias.
@@ -72,7 +71,7 @@ def names_in(sql: str) -> QueryNames:
     """The tables that a query reads, CTEs excepted."""
     reader = Reader(sql)
     try:
-        parsed = sqlglot.parse_one(sql, dialect="spark")
+        parsed = syntax_tree(sql)
     except (SqlglotError, RecursionError):
         by_start = {use.start: use for use in (*_by_tokens(reader), *_function_uses(reader))}
         return QueryNames(tuple(by_start[start] for start in sorted(by_start)))

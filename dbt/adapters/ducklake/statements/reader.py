@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from typing import ClassVar, NamedTuple, TypeVar
 
-from sqlglot import TokenError
+import sqlglot
+from sqlglot import TokenError, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.tokens import Token, TokenType
 
@@ -53,7 +55,7 @@ class Reader:
             # What follows is still comment for Spark, and would be words here; or the other way round.
             raise NotUnderstood("A comment that ends in a backslash", "Spark goes on with it in the next line.")
         try:
-            self.tokens: Sequence[Token] = _Dialect().tokenize(sql)
+            self.tokens: Sequence[Token] = _Dialect().tokenize(_with_escapes(sql))
         except TokenError as error:
             raise _not_closed(sql) from error
         self.at = 0
@@ -259,6 +261,23 @@ def _start_of_query(before: str) -> int:
         depth += _OPENING.get(reader.word(), 0)
         reader.at += 1
     return 0
+
+
+def syntax_tree(sql: str) -> exp.Expr:
+    """The syntax tree of a text of Spark's SQL, with the places of names in it. SqlglotError, RecursionError."""
+    return sqlglot.parse_one(_with_escapes(sql), dialect="spark")
+
+
+def _with_escapes(sql: str) -> str:
+    """The text, at the same places, with a backslash before a quote in a text that is written twice: sqlglot takes it
+    for the end of one text and the beginning of another."""
+    if "''" not in sql and '""' not in sql:
+        return sql
+    tokens = [token for token in _Dialect().tokenize(sql) if token.token_type in _STRINGS]
+    for one, other in itertools.pairwise(tokens):
+        if one.end + 1 == other.start and sql[one.end] == sql[other.start] and sql[one.start] in "'\"":
+            sql = f"{sql[: one.end]}\\{sql[other.start :]}"
+    return sql
 
 
 def statements_in(sql: str) -> list[str]:

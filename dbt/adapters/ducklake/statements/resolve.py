@@ -30,7 +30,7 @@ from dbt.adapters.ducklake.statements.reader import Name
 from dbt.adapters.ducklake.statements.scopes import Located
 from dbt.adapters.ducklake.statements.session import LakeName, LakeSession
 from dbt.adapters.ducklake.statements.staged import table_as_staged
-from dbt.adapters.ducklake.statements.translate import spark_query_of
+from dbt.adapters.ducklake.statements.translation.views import query_of_view
 
 # `parquet.`/path`` and its like are Spark's own, as are its global temporary views.
 _SPARKS_OWN = frozenset({"parquet", "csv", "json", "text", "orc", "avro", "delta", "binaryfile", "xml", "global_temp"})
@@ -249,7 +249,7 @@ def _rows_of(
     found: Reading, spark: Spark, snapshot: Snapshot, there: Table | View, name: LakeName, within: tuple[str, ...]
 ) -> Rows:
     if isinstance(there, View):
-        return _rows_of_view(found, spark, there, name, within)
+        return _rows_of_view(found, spark, snapshot, there, name, within)
     _warn_of_nanoseconds(found.session, there)
     storage = found.session.storage(found.session.lake(name.lake))
     committed = snapshot.table(name.schema, name.name)
@@ -267,10 +267,12 @@ def _warn_of_nanoseconds(session: LakeSession, table: Table) -> None:
         session.warn(f"{', '.join(names)} of {table}: Spark cuts the nanoseconds off and reads microseconds.")
 
 
-def _rows_of_view(found: Reading, spark: Spark, view: View, name: LakeName, within: tuple[str, ...]) -> Rows:
+def _rows_of_view(
+    found: Reading, spark: Spark, snapshot: Snapshot, view: View, name: LakeName, within: tuple[str, ...]
+) -> Rows:
     if str(name) in within or len(within) > _DEEPEST:
         raise NotAllowed(f"read {name}", "the view reads itself", f"Through: {', '.join(within)}.")
-    sql = spark_query_of(view, name.lake)
+    sql = query_of_view(snapshot, view, name.lake)
     refuse_in_text(found.session, sql)
     home = LakeName(name.lake, view.schema.name, "")
     return _rows(found, spark, sql, home, (*within, str(name)))

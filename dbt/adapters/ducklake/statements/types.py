@@ -8,10 +8,9 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from dbt.adapters.ducklake.lake import Column, ColumnType, Default, decimal
+from dbt.adapters.ducklake.lake import Column, ColumnType, decimal
 from dbt.adapters.ducklake.statements.errors import NotUnderstood, Place
 from dbt.adapters.ducklake.statements.reader import Reader
-from dbt.adapters.ducklake.statements.translate import duckdb_expression_of
 
 _T = exp.DataType.Type
 _SCALARS = {
@@ -32,6 +31,13 @@ _END_OF_TYPE = (",", ")", "NOT", "NULL", "COMMENT", "DEFAULT", "PRIMARY", "UNIQU
 
 
 @dataclass(frozen=True)
+class Asked:
+    """A default as a statement gives it, in Spark's SQL; its value is found when the statement runs."""
+
+    expression: str
+
+
+@dataclass(frozen=True)
 class DeclaredColumn:
     """A column as a statement declares it; what it leaves out is None."""
 
@@ -39,14 +45,7 @@ class DeclaredColumn:
     type: Column | None = None
     nullable: bool = True
     comment: str | None = None
-    default: Default | None = None
-
-    @property
-    def column(self) -> Column:
-        assert self.type is not None
-        return Column(
-            self.name, self.type.type, self.type.children, self.nullable, self.default or Default(), None, self.comment
-        )
+    default: Asked | None = None
 
 
 def read_type(text: str, place: Place) -> Column:
@@ -98,9 +97,9 @@ def read_column(reader: Reader, needs_type: bool = True) -> DeclaredColumn:
         elif reader.accept("COMMENT"):
             comment = reader.string()
         elif reader.accept("DEFAULT", "NULL"):
-            default = Default()
+            default = Asked("NULL")
         elif reader.accept("DEFAULT"):
-            default = read_default(reader.text_until(*_END_OF_TYPE))
+            default = read_default(reader, reader.text_until(*_END_OF_TYPE))
         elif reader.accept("NULL") or reader.accept("PRIMARY", "KEY") or reader.accept("UNIQUE"):
             pass
         elif reader.accept("CHECK"):
@@ -112,18 +111,10 @@ def read_column(reader: Reader, needs_type: bool = True) -> DeclaredColumn:
     return DeclaredColumn(name, declared.type, nullable, comment, default)
 
 
-def read_default(text: str) -> Default:
-    """A default; a plain value is kept as such, anything else as an expression in DuckDB's SQL."""
-    reader = Reader(text)
-    if reader.is_done:
+def read_default(reader: Reader, text: str) -> Asked:
+    if not text.strip():
         raise reader.unexpected("Here the default's value should stand.")
-    if reader.word() == "NULL" and len(reader.tokens) == 1:
-        return Default()
-    is_single = len(reader.tokens) == 1 or (len(reader.tokens) == 2 and reader.word() in ("-", "+"))
-    if is_single and reader.tokens[-1].token_type.name in ("NUMBER", "STRING"):
-        value = reader.tokens[-1].text
-        return Default(f"-{value}" if reader.word() == "-" else value, "literal")
-    return Default(duckdb_expression_of(text), "expression")
+    return Asked(text)
 
 
 def _column(name: str, kind: exp.DataType, text: str, place: Place) -> Column:

@@ -28,7 +28,7 @@ from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.reader import Name
 from dbt.adapters.ducklake.statements.session import LakeName, LakeSession
 from dbt.adapters.ducklake.statements.staged import change_columns, staged_for
-from dbt.adapters.ducklake.statements.translate import spark_expression_of
+from dbt.adapters.ducklake.statements.translation.from_duckdb import sort_key_for_spark
 
 
 class Writing:
@@ -166,7 +166,7 @@ def table_named(transaction: Transaction, name: LakeName, asked: str, written: N
 
 def sorted_by(fields: Sequence[SortField]) -> list[tuple[str, bool, bool]]:
     """Sort keys as (Spark expression, descending, NULLs first)."""
-    return [(spark_expression_of(field.expression), field.descending, field.nulls_first) for field in fields]
+    return [(sort_key_for_spark(field.expression), field.descending, field.nulls_first) for field in fields]
 
 
 def can_end(files: TableFiles) -> bool:

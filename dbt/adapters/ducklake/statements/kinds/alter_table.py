@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dbt.adapters.ducklake.lake import Column, Default, Snapshot, SortField, Table, Transaction, View
+from dbt.adapters.ducklake.lake import Column, Snapshot, SortField, Table, Transaction, View
 from dbt.adapters.ducklake.spark.query import count_where
 from dbt.adapters.ducklake.statements.clauses import read_partitioning, read_properties, read_sorting
+from dbt.adapters.ducklake.statements.defaults import declared_column, settled
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.evolution import differences
 from dbt.adapters.ducklake.statements.names import quoted
@@ -16,7 +17,7 @@ from dbt.adapters.ducklake.statements.reader import Name, Reader
 from dbt.adapters.ducklake.statements.resolve import bound, reading
 from dbt.adapters.ducklake.statements.session import LakeName, LakeSession
 from dbt.adapters.ducklake.statements.staged import follow
-from dbt.adapters.ducklake.statements.types import DeclaredColumn, read_column, read_default, read_type
+from dbt.adapters.ducklake.statements.types import Asked, DeclaredColumn, read_column, read_default, read_type
 from dbt.adapters.ducklake.statements.writing import table_named, writing
 
 Path = tuple[str, ...]
@@ -59,7 +60,7 @@ class SetNullable:
 @dataclass(frozen=True)
 class SetDefault:
     column: Path
-    default: Default
+    default: Asked
 
 
 @dataclass(frozen=True)
@@ -155,9 +156,9 @@ def _alter_column(reader: Reader) -> Alteration:
     if reader.accept("DROP", "NOT", "NULL"):
         return SetNullable(column, True)
     if reader.accept("SET", "DEFAULT"):
-        return SetDefault(column, read_default(reader.rest()))
+        return SetDefault(column, read_default(reader, reader.rest()))
     if reader.accept("DROP", "DEFAULT"):
-        return SetDefault(column, Default())
+        return SetDefault(column, Asked("NULL"))
     if reader.accept("COMMENT"):
         return CommentOnColumn(column, reader.string())
     raise reader.unexpected("A column takes TYPE, SET and DROP NOT NULL, SET and DROP DEFAULT, COMMENT.")
@@ -196,7 +197,7 @@ def run_alter(session: LakeSession, statement: AlterTable) -> Outcome:
             _rename(session, found.transaction, statement, statement.change, name)
         else:
             table_named(found.transaction, name, f"alter {statement.name}", statement.name)
-            _apply(found.transaction, name, statement.change, has_nulls)
+            _apply(session, found.transaction, name, statement.change, has_nulls)
     return Outcome(code, snapshot=found.snapshot)
 
 
@@ -232,12 +233,12 @@ def _rename(
         transaction.rename_table(name.schema, name.name, new.name)
 
 
-def _apply(transaction: Transaction, name: LakeName, change: Alteration, has_nulls: bool) -> None:
+def _apply(session: LakeSession, transaction: Transaction, name: LakeName, change: Alteration, has_nulls: bool) -> None:
     at = name.schema, name.name
     match change:
         case AddColumns(columns):
             for parent, declared in columns:
-                transaction.add_column(*at, declared.column, parent)
+                transaction.add_column(*at, declared_column(session, str(name), declared), parent)
         case DropColumns(columns, if_exists):
             for path in columns:
                 if not (if_exists and _column_at(transaction.table(*at), path) is None):
@@ -250,7 +251,8 @@ def _apply(transaction: Transaction, name: LakeName, change: Alteration, has_nul
         case SetNullable(path, nullable):
             transaction.set_nullable(*at, path, nullable, has_nulls)
         case SetDefault(path, default):
-            transaction.set_default(*at, path, default)
+            column = transaction.table(*at).at(path)
+            transaction.set_default(*at, path, settled(session, str(name), column, default))
         case CommentOnColumn(path, comment):
             transaction.comment_on_column(*at, path, comment)
         case SetPartitioning(fields):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dbt.adapters.ducklake.lake import Column, Snapshot, SortField, Table, Transaction, View, fold
@@ -10,6 +10,7 @@ from dbt.adapters.ducklake.spark.query import Rows, Spark, run_query
 from dbt.adapters.ducklake.spark.schema import columns_from
 from dbt.adapters.ducklake.spark.write import WriteSettings, as_table
 from dbt.adapters.ducklake.statements.clauses import read_partitioning, read_properties, read_sorting
+from dbt.adapters.ducklake.statements.defaults import declared_column
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.outcome import Outcome, written
 from dbt.adapters.ducklake.statements.reader import Name, Reader
@@ -117,7 +118,7 @@ def _create(
             "sort keys, so what is inserted later is not sorted."
         )
     with writing(session, lake, base) as found:
-        table = _made(found.transaction, session, statement, _all_columns(statement, rows, session.warn))
+        table = _made(found.transaction, session, statement, _all_columns(session, statement, rows))
         if rows is not None and spark is not None:
             values = as_table(rows, table, has_valid_text)
             found.add_rows(spark, values, table, WriteSettings.of(options, table))
@@ -142,7 +143,7 @@ def _made(transaction: Transaction, session: LakeSession, statement: CreateTable
     return make(name.schema, name.name, columns, statement.partitioned_by, statement.sorted_by, statement.comment)
 
 
-def _all_columns(statement: CreateTable, rows: Rows | None, warn: Callable[[str], None]) -> Sequence[Column]:
+def _all_columns(session: LakeSession, statement: CreateTable, rows: Rows | None) -> Sequence[Column]:
     """The columns of the query with what the statement says of them, or those that it declares."""
     if rows is None:
         untyped = [column.name for column in statement.columns if column.type is None]
@@ -151,7 +152,7 @@ def _all_columns(statement: CreateTable, rows: Rows | None, warn: Callable[[str]
                 f"create table {statement.name}", f"column {untyped[0]} has no type", "Write one after its name.",
                 statement.name.place,
             )  # fmt: skip
-        return [declared.column for declared in statement.columns]
+        return [declared_column(session, str(statement.name), declared) for declared in statement.columns]
     declared = {fold(column.name): column for column in statement.columns}
     given = columns_from(rows.schema)
     known = {fold(column.name) for column in given}
@@ -164,20 +165,9 @@ def _all_columns(statement: CreateTable, rows: Rows | None, warn: Callable[[str]
         )  # fmt: skip
     if missing:
         names = ", ".join(column.name for column in missing)
-        warn(f"The following columns are specified in the schema but are not present in the database: {names}")
-    return [_with_declared(column, declared.get(fold(column.name))) for column in given]
-
-
-def _with_declared(column: Column, declared: DeclaredColumn | None) -> Column:
-    if declared is None:
-        return column
-    shape = declared.type or column
-    return replace(
-        column,
-        name=declared.name if declared.type else column.name,
-        type=shape.type,
-        children=shape.children,
-        nullable=declared.nullable,
-        comment=declared.comment,
-        default=declared.default or column.default,
-    )
+        session.warn(f"The following columns are specified in the schema but are not present in the database: {names}")
+    found = []
+    for column in given:
+        own = declared.get(fold(column.name))
+        found.append(column if own is None else declared_column(session, str(statement.name), own, column))
+    return found

@@ -8,15 +8,22 @@ from dataclasses import dataclass
 
 from dbt.adapters.ducklake.lake import Table, fold
 from dbt.adapters.ducklake.spark.pinned import pinned
-from dbt.adapters.ducklake.spark.query import query_columns, run_query, show_as
+from dbt.adapters.ducklake.spark.query import query_columns, run_query, setting, show_as
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.names import QueryNames, TableUse, names_in, place_in, quoted, replaced
 from dbt.adapters.ducklake.statements.outcome import Outcome
 from dbt.adapters.ducklake.statements.reader import Name, Reader
 from dbt.adapters.ducklake.statements.resolve import bound, reading, tables_in
 from dbt.adapters.ducklake.statements.scopes import Located
-from dbt.adapters.ducklake.statements.session import LakeSession
-from dbt.adapters.ducklake.statements.translate import SPARK_COLUMNS, SPARK_SQL, duckdb_query_of, only_for_spark
+from dbt.adapters.ducklake.statements.session import LakeName, LakeSession
+from dbt.adapters.ducklake.statements.translation.typed import Untranslatable
+from dbt.adapters.ducklake.statements.translation.views import (
+    SPARK_COLUMNS,
+    SPARK_SQL,
+    only_for_spark,
+    query_for_duckdb,
+    reason_of,
+)
 from dbt.adapters.ducklake.statements.writing import writing
 
 _CODE = "CREATE VIEW"
@@ -89,10 +96,8 @@ def _in_lake(session: LakeSession, statement: CreateView) -> Outcome:
     lake = session.lake(name.lake)
     if statement.if_not_exists and lake.snapshot().find(name.schema, name.name) is not None:
         return Outcome(_CODE)
-    columns, in_spark = _analysed(session, statement)
-    in_duckdb = _for_duckdb(session, name.lake, in_spark)
-    if in_duckdb is None:
-        session.warn(f"View {name} is for Spark only: its SQL could not be translated to DuckDB's.")
+    made = _analysed(session, statement)
+    in_duckdb = _for_duckdb(session, name, made)
     with writing(session, lake) as found:
         if statement.replace and isinstance(found.transaction.find(name.schema, name.name), Table):
             found.transaction.drop_table(name.schema, name.name)
@@ -100,15 +105,26 @@ def _in_lake(session: LakeSession, statement: CreateView) -> Outcome:
         aliases = [column for column, _ in statement.columns]
         make(
             name.schema, name.name, in_duckdb or only_for_spark(str(name)), aliases, statement.comment,
-            tags=[(SPARK_SQL, in_spark), (SPARK_COLUMNS, json.dumps(columns))],
+            tags=[(SPARK_SQL, made.sql), (SPARK_COLUMNS, json.dumps(made.named))],
         )  # fmt: skip
     return Outcome(_CODE, snapshot=found.snapshot)
 
 
-def _analysed(session: LakeSession, statement: CreateView) -> tuple[list[tuple[str, str]], str]:
-    """The names and types of the view's columns as Spark finds them, and its query with whole names."""
+@dataclass(frozen=True)
+class Analysed:
+    """The view's query with whole names, the names and types that Spark finds for its columns, and the session's time
+    zone. `named` are the columns under the names that the view gives them."""
+
+    sql: str
+    columns: list[tuple[str, str]]
+    named: list[tuple[str, str]]
+    zone: str
+
+
+def _analysed(session: LakeSession, statement: CreateView) -> Analysed:
     with session.spark.job(f"{_CODE} {statement.name}") as spark, reading(session) as found:
         columns = query_columns(spark, bound(found, spark, statement.query))
+        zone = setting(spark, "spark.sql.session.timeZone", "UTC")
         names = names_in(statement.query)
         in_spark = _with_whole_names(session, statement, names, tables_in(found, spark, statement.query, names))
     named = [name for name, _ in statement.columns] or [name for name, _ in columns]
@@ -123,7 +139,7 @@ def _analysed(session: LakeSession, statement: CreateView) -> tuple[list[tuple[s
             f"create view {statement.name}", f"it names {len(named)} columns and its query has {len(columns)}",
             "Name them all or none.", statement.name.place,
         )  # fmt: skip
-    return [(name, kind) for name, (_, kind) in zip(named, columns, strict=True)], in_spark
+    return Analysed(in_spark, columns, [(name, kind) for name, (_, kind) in zip(named, columns, strict=True)], zone)
 
 
 def _with_whole_names(
@@ -167,11 +183,9 @@ def _refuse_temporary(session: LakeSession, statement: CreateView, use: TableUse
         )  # fmt: skip
 
 
-def _for_duckdb(session: LakeSession, lake: str, in_spark: str) -> str | None:
-    own, snapshot = {}, session.lake(lake).snapshot()
-    for use in names_in(in_spark).tables:
-        # Another lake's table, a table function, files such as parquet.`path`.
-        if use.arguments is not None or len(use.name.parts) != 2 or snapshot.find(*use.name.parts) is None:
-            return None
-        own[use.start] = use.name.parts[0], use.name.parts[1]
-    return duckdb_query_of(in_spark, own)
+def _for_duckdb(session: LakeSession, name: LakeName, made: Analysed) -> str | None:
+    try:
+        return query_for_duckdb(session.lake(name.lake).snapshot(), name.lake, made.sql, made.columns, made.zone)
+    except Untranslatable as refused:
+        session.warn(f"View {name} is for Spark only: {reason_of(refused)}.")
+    return None

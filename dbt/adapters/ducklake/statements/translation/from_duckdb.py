@@ -1,0 +1,131 @@
+"""DuckDB's SQL in Spark's: views and defaults that DuckDB made, as far as both engines take the same text alike.
+
+The types of columns are not known here, so hardly a function passes. A view's types are then looked at in what came out
+of it, as those of Spark's own views are (`views.check_types`).
+"""
+
+from __future__ import annotations
+
+import sqlglot
+from sqlglot import ErrorLevel, exp
+from sqlglot.errors import SqlglotError
+
+from dbt.adapters.ducklake.statements.errors import NotAllowed
+from dbt.adapters.ducklake.statements.translation.typed import Untranslatable
+
+_QUERIES: tuple[type[exp.Expr], ...] = (
+    exp.Select, exp.Subquery, exp.Union, exp.Except, exp.Intersect, exp.With, exp.CTE, exp.From, exp.Join, exp.Where,
+    exp.Group, exp.Having, exp.Order, exp.Ordered, exp.Limit, exp.Offset, exp.Distinct, exp.Table, exp.TableAlias,
+    exp.Identifier, exp.Alias, exp.Star, exp.Window, exp.WindowSpec, exp.Filter,
+)  # fmt: skip
+_VALUES: tuple[type[exp.Expr], ...] = (
+    exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Neg, exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ,
+    exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Is, exp.In, exp.Between, exp.Case, exp.If,
+    exp.Coalesce, exp.Nullif, exp.Exists, exp.Add, exp.Sub, exp.Mul, exp.Count, exp.Min, exp.Max, exp.Sum,
+    exp.RowNumber, exp.Rank, exp.DenseRank, exp.Cast, exp.DataType, exp.DataTypeParam, exp.Tuple,
+)  # fmt: skip
+_KNOWN = frozenset((*_QUERIES, *_VALUES))
+# What a text that stands alone is cast to, and the texts of which both engines make the same.
+_OF_TEXT = {
+    exp.DType.BOOLEAN: "t f true false", exp.DType.DATE: None, exp.DType.TIMESTAMPNTZ: None, exp.DType.TEXT: None,
+}  # fmt: skip
+_DIGITS = {exp.DType.DATE: "####-##-##", exp.DType.TIMESTAMPNTZ: "####-##-## ##:##:##"}
+# What one engine has in an order, or with a meaning, of its own.
+_NEVER: dict[type[exp.Expr], tuple[str, ...]] = {
+    exp.Select: ("windows", "qualify", "sample", "laterals", "distribute", "sort", "cluster", "kind", "into"),
+    exp.With: ("recursive",),
+    exp.Join: ("using", "method"),
+    exp.Union: ("by_name",),
+    exp.Group: ("rollup", "cube", "grouping_sets"),
+    exp.Distinct: ("on",),
+    exp.Table: ("version", "sample", "pivots", "when"),
+    exp.Star: ("replace", "rename"),
+    exp.Count: ("big_int_only",),
+}  # fmt: skip
+_MOST_DIGITS = 18
+# Defaults that give each row another value.
+_ANEW = {
+    "now()": "current_timestamp()", "get_current_timestamp()": "current_timestamp()",
+    "current_timestamp": "current_timestamp()", "current_date": "current_date()", "today()": "current_date()",
+    "uuid()": "uuid()", "gen_random_uuid()": "uuid()", "random()": "rand()",
+}  # fmt: skip
+
+
+def query_for_spark(sql: str) -> str:
+    """A query of DuckDB's in Spark's SQL. Untranslatable."""
+    return _written(_parsed(sql))
+
+
+def expression_for_spark(sql: str, what: str) -> str:
+    """An expression of DuckDB's, such as a default, in Spark's SQL."""
+    try:
+        return _ANEW.get(sql.strip().lower()) or _written(_parsed(sql))
+    except Untranslatable as refused:
+        raise NotAllowed(
+            f"evaluate {what}, {sql}", f"DuckDB's SQL may be another thing in Spark's: {refused.reason}",
+            "Give the value.",
+        ) from refused  # fmt: skip
+
+
+def sort_key_for_spark(sql: str) -> str:
+    """An expression of DuckDB's that decides about the order of rows alone."""
+    try:
+        return sqlglot.transpile(sql, read="duckdb", write="spark", unsupported_level=ErrorLevel.RAISE)[0]
+    except (SqlglotError, RecursionError) as error:
+        raise NotAllowed(
+            f"sort by {sql}", f"it cannot be translated to Spark's SQL ({_first_line(error)})",
+            "Sort the table by columns.",
+        ) from error  # fmt: skip
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0].rstrip(".")
+
+
+def _parsed(sql: str) -> exp.Expr:
+    try:
+        return sqlglot.parse_one(sql, dialect="duckdb")
+    except (SqlglotError, RecursionError) as error:
+        raise Untranslatable(None, f"it cannot be read ({_first_line(error)})") from error
+
+
+def _written(parsed: exp.Expr) -> str:
+    for node in parsed.walk():
+        _check(node)
+    try:
+        return parsed.sql(dialect="spark", unsupported_level=ErrorLevel.RAISE)
+    except (SqlglotError, RecursionError) as error:
+        raise Untranslatable(None, _first_line(error)) from error
+
+
+def _check(node: exp.Expr) -> None:
+    if type(node) not in _KNOWN:
+        title = type(node).__name__ if isinstance(node, exp.Func) else node.sql(dialect="duckdb")[:60]
+        raise Untranslatable(node, f"{title} is not known to give the same in both")
+    if never := [key for key in _NEVER.get(type(node), ()) if node.args.get(key)]:
+        raise Untranslatable(node, f"{never[0]} is not known to give the same in both")
+    if isinstance(node, exp.Cast):
+        _check_cast(node)
+    elif isinstance(node, exp.Literal):
+        _check_literal(node)
+    elif isinstance(node, exp.Sum) and isinstance(node.this, exp.Distinct):
+        raise Untranslatable(node, "sum of distinct values is not known to give the same in both")
+
+
+def _check_cast(node: exp.Cast) -> None:
+    value, wanted = node.this, node.to.this
+    if isinstance(value, exp.Literal) and value.is_string and wanted in _OF_TEXT and not node.to.expressions:
+        known, form = _OF_TEXT[wanted], _DIGITS.get(wanted)
+        shape = "".join("#" if letter.isdigit() else letter for letter in value.this)
+        if (known is None or value.this in known.split()) and (form is None or shape == form):
+            return
+    raise Untranslatable(node, "a cast goes by rules of each engine's own")
+
+
+def _check_literal(node: exp.Literal) -> None:
+    text = str(node.this)
+    # Spark reads a backslash as the beginning of an escape, unless a setting says otherwise.
+    if node.is_string and "\\" in text:
+        raise Untranslatable(node, "a text with a backslash")
+    if not node.is_string and len(text) > _MOST_DIGITS:
+        raise Untranslatable(node, f"a number of more than {_MOST_DIGITS} digits")

@@ -1,0 +1,423 @@
+"""A Spark query in DuckDB's SQL: its clauses, what its names mean, and the types of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from dbt.adapters.ducklake.lake import Column, fold
+
+# The rules register themselves.
+from dbt.adapters.ducklake.statements.translation import aggregates, dates, numbers, texts
+from dbt.adapters.ducklake.statements.translation import types as t
+from dbt.adapters.ducklake.statements.translation.aggregates import ordered
+from dbt.adapters.ducklake.statements.translation.casts import Zone, widened
+from dbt.adapters.ducklake.statements.translation.expressions import Expressions, field_of
+from dbt.adapters.ducklake.statements.translation.typed import Typed, Untranslatable, quoted
+
+_RULES = (aggregates, dates, numbers, texts)
+# Types of a lake that Spark has as another: what they are in an expression of DuckDB's.
+_AS_SPARK = {
+    "uint8": "int16", "uint16": "int32", "uint32": "int64", "timestamp_s": "timestamp", "timestamp_ms": "timestamp",
+    "json": "varchar", "uuid": "varchar", "time": "varchar", "int128": "decimal", "uint64": "decimal",
+}  # fmt: skip
+_DIGITS = {"int128": 38, "uint64": 20}
+UNNAMED = "_ducklake_unnamed_"
+_JOINS = {"": "JOIN", "INNER": "JOIN", "LEFT": "LEFT JOIN", "RIGHT": "RIGHT JOIN", "FULL": "FULL JOIN",
+          "CROSS": "CROSS JOIN", "SEMI": "SEMI JOIN", "ANTI": "ANTI JOIN"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Output:
+    name: str
+    type: Column
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A relation in FROM: its alias, and its columns in their order."""
+
+    alias: str
+    columns: tuple[Output, ...]
+
+
+@dataclass
+class Scope:
+    relations: list[Relation] = field(default_factory=list)
+    outer: Scope | None = None
+    # Of the select list: names that GROUP BY, HAVING and ORDER BY may use, and those after them in the list.
+    aliases: dict[str, Typed] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TableOf:
+    """A table or view of the lake: its name in DuckDB's SQL, and its columns."""
+
+    sql: str
+    columns: tuple[Output, ...]
+
+
+class Query:
+    """Translates one query and what is in it. `tables` are by where their names begin in the text."""
+
+    def __init__(self, tables: Mapping[int, TableOf], zone: Zone) -> None:
+        self.tables, self.zone = tables, zone
+        self._unnamed = 0
+        # Whether a column is asked for as it is, to be passed on.
+        self._raw = False
+        self._scope = Scope()
+        self._ctes: dict[str, tuple[Output, ...]] = {}
+        self.expressions = Expressions(self)
+
+    def translated(self, node: exp.Expr) -> tuple[str, tuple[Output, ...]]:
+        """The query in DuckDB's SQL, and its columns. Untranslatable."""
+        before = dict(self._ctes)
+        try:
+            head = self._with(node)
+            sql, columns = self._query(node)
+            return head + sql, columns
+        finally:
+            self._ctes = before
+
+    # What an expression asks for.
+
+    def column(self, node: exp.Column) -> Typed:
+        parts = [part.name for part in node.parts]
+        scope: Scope | None = self._scope
+        while scope is not None:
+            found = self._in_scope(scope, parts, node)
+            if found is not None:
+                return found
+            scope = scope.outer
+        alias = self._scope.aliases.get(fold(parts[0])) if len(parts) == 1 else None
+        if alias is None:
+            raise Untranslatable(node, f"{'.'.join(parts)} is not known here")
+        return alias
+
+    def _in_scope(self, scope: Scope, parts: Sequence[str], node: exp.Column) -> Typed | None:
+        """The column by its relation's alias, or by itself, with fields behind it."""
+        for taken in (1, 0):
+            if len(parts) <= taken:
+                continue
+            found = [
+                (relation, column)
+                for relation in scope.relations
+                for column in relation.columns
+                if fold(column.name) == fold(parts[taken])
+                and (not taken or (relation.alias and fold(relation.alias) == fold(parts[0])))
+            ]
+            if len(found) > 1:
+                raise Untranslatable(node, f"{'.'.join(parts)} may be of more than one table")
+            if found:
+                if self._raw and len(parts) == taken + 1:
+                    return Typed(_column_of(*found[0]), found[0][1].type)
+                value = _value(*found[0], node)
+                for name in parts[taken + 1 :]:
+                    value = field_of(value, name, node)
+                return value
+        return None
+
+    def one_value(self, node: exp.Expr) -> Typed:
+        sql, columns = self._inner(node.this)
+        if len(columns) != 1:
+            raise Untranslatable(node, "a query of one value has one column")
+        return Typed(f"({sql})", columns[0].type)
+
+    def exists(self, node: exp.Expr) -> str:
+        sql, _ = self._inner(node)
+        return f"EXISTS ({sql})"
+
+    def rows_of(self, node: exp.Expr) -> tuple[str, list[Column]]:
+        sql, columns = self._inner(node.this if isinstance(node, exp.Subquery) else node)
+        return f"({sql})", [column.type for column in columns]
+
+    def _inner(self, node: exp.Expr) -> tuple[str, tuple[Output, ...]]:
+        own = self._scope
+        self._scope = Scope(outer=own)
+        try:
+            return self.translated(node)
+        finally:
+            self._scope = own
+
+    # Clauses.
+
+    def _with(self, node: exp.Expr) -> str:
+        with_ = node.args.get("with_")
+        if with_ is None:
+            return ""
+        if with_.args.get("recursive"):
+            raise Untranslatable(with_, "a recursive query")
+        found = []
+        for cte in with_.expressions:
+            names = [column.name for column in cte.args["alias"].columns]
+            sql, columns = self._apart(cte.this)
+            columns = _renamed(columns, names, cte)
+            listed = f"({', '.join(map(quoted, names))})" if names else ""
+            found.append(f"{quoted(cte.alias)}{listed} AS ({sql})")
+            self._ctes[fold(cte.alias)] = columns
+        return f"WITH {', '.join(found)} "
+
+    def _apart(self, node: exp.Expr) -> tuple[str, tuple[Output, ...]]:
+        """A query that sees nothing of the one that it stands in, but what that one sees of others."""
+        own = self._scope
+        self._scope = Scope(outer=own.outer)
+        try:
+            return self.translated(node)
+        finally:
+            self._scope = own
+
+    def _query(self, node: exp.Expr) -> tuple[str, tuple[Output, ...]]:
+        if isinstance(node, exp.Select):
+            return self._select(node)
+        if isinstance(node, exp.SetOperation):
+            return self._set_operation(node)
+        if isinstance(node, exp.Subquery):
+            _refuse_others(node, "this with_")
+            sql, columns = self.translated(node.this)
+            return f"({sql})", columns
+        raise Untranslatable(node, "this is no query that is known here")
+
+    def _set_operation(self, node: exp.SetOperation) -> tuple[str, tuple[Output, ...]]:
+        _refuse_others(node, "this expression distinct with_ order limit offset")
+        (left, columns), (right, others) = self._apart(node.this), self._apart(node.expression)
+        if len(columns) != len(others):
+            raise Untranslatable(node, "the queries have different numbers of columns")
+        outputs = tuple(
+            Output(one.name, self._same_type(one, other, node)) for one, other in zip(columns, others, strict=True)
+        )
+        word = {exp.Union: "UNION", exp.Except: "EXCEPT", exp.Intersect: "INTERSECT"}[type(node)]
+        every = "" if node.args.get("distinct") else " ALL"
+        sql = f"{_as(left, columns, outputs)} {word}{every} {_as(right, others, outputs)}"
+        own = self._scope
+        self._scope = Scope([Relation("", outputs)], own.outer)
+        try:
+            return f"{sql}{self._end(node)}", outputs
+        finally:
+            self._scope = own
+
+    def _same_type(self, one: Output, other: Output, node: exp.Expr) -> Column:
+        found = t.common(one.type, other.type)
+        if found is None:
+            raise Untranslatable(node, f"{one.type.type} and {other.type.type} have no type in common without a cast")
+        return found
+
+    def _select(self, node: exp.Select) -> tuple[str, tuple[Output, ...]]:
+        _refuse_others(
+            node, "expressions from_ joins where group having order limit offset distinct with_ hint kind windows"
+        )
+        if node.args.get("windows"):
+            raise Untranslatable(node, "a window that has a name")
+        scope, to = self._scope, self.expressions
+        clauses = []
+        if (from_ := node.args.get("from_")) is not None:
+            clauses.append(f" FROM {self._source(from_.this, scope)}")
+        clauses += [self._join(join, scope) for join in node.args.get("joins") or ()]
+        shown, values = [], list[tuple[str, Typed]]()
+        for projection in node.expressions:
+            found = self._projected(projection)
+            values += found
+            # A star stays one, as it does for Spark: the table may get more columns.
+            star = self._star(projection)
+            shown += [star] if star else [f"{value.sql} AS {quoted(name)}" for name, value in found]
+        if (where := node.args.get("where")) is not None:
+            clauses.append(f" WHERE {to.boolean(where.this)}")
+        if (group := node.args.get("group")) is not None:
+            clauses.append(f" GROUP BY {self._keys(group, node)}")
+        if (having := node.args.get("having")) is not None:
+            clauses.append(f" HAVING {to.boolean(having.this)}")
+        distinct = node.args.get("distinct")
+        if distinct is not None and distinct.args.get("on"):
+            raise Untranslatable(node, "DISTINCT ON")
+        head = f"SELECT {'DISTINCT ' if distinct is not None else ''}{', '.join(shown)}"
+        outputs = tuple(Output(name, value.type) for name, value in values)
+        return head + "".join(clauses) + self._end(node), outputs
+
+    def _star(self, node: exp.Expr) -> str | None:
+        if isinstance(node, exp.Star) and not node.args.get("except_"):
+            return "*"
+        is_of_one = isinstance(node, exp.Column) and isinstance(node.this, exp.Star)
+        return f"{quoted(node.text('table'))}.*" if is_of_one and not node.this.args.get("except_") else None
+
+    def _projected(self, node: exp.Expr) -> list[tuple[str, Typed]]:
+        """The columns of one entry of a select list."""
+        if isinstance(node, exp.Star):
+            _refuse_others(node, "except_")
+            return self._all_columns(self._scope.relations, node.args.get("except_") or ())
+        if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
+            _refuse_others(node.this, "except_")
+            named = [one for one in self._scope.relations if one.alias and fold(one.alias) == fold(node.table)]
+            if len(named) != 1:
+                raise Untranslatable(node, f"{node.table} is not known here")
+            return self._all_columns(named, node.this.args.get("except_") or ())
+        if isinstance(node, exp.Alias):
+            value = self._passed_on(node.this)
+            self._scope.aliases.setdefault(fold(node.alias), value)
+            return [(node.alias, value)]
+        if isinstance(node, exp.Column | exp.Dot):
+            return [(node.name or node.expression.name, self._passed_on(node))]
+        # Spark names it by its text.
+        self._unnamed += 1
+        return [(f"{UNNAMED}{self._unnamed}", self.expressions.of(node))]
+
+    def _passed_on(self, node: exp.Expr) -> Typed:
+        """A value of the select list: a column keeps the type that it has in the lake."""
+        if isinstance(node, exp.Column):
+            self._raw = True
+            try:
+                return self.column(node)
+            finally:
+                self._raw = False
+        return self.expressions.of(node)
+
+    def _all_columns(self, relations: Sequence[Relation], passed: Iterable[exp.Expr]) -> list[tuple[str, Typed]]:
+        left_out = {fold(one.name) for one in passed}
+        return [
+            (column.name, Typed(_column_of(relation, column), column.type))
+            for relation in relations
+            for column in relation.columns
+            if fold(column.name) not in left_out
+        ]
+
+    def _keys(self, group: exp.Expr, node: exp.Select) -> str:
+        _refuse_others(group, "expressions all")
+        if group.args.get("all"):
+            return "ALL"
+        values = [one for projection in node.expressions for one in self._projected(projection)]
+        found = []
+        for key in group.expressions:
+            if isinstance(key, exp.Literal) and not key.is_string:
+                found.append(values[int(key.this) - 1][1].sql)
+            else:
+                found.append(self.expressions.of(key).sql)
+        return ", ".join(found)
+
+    def _end(self, node: exp.Expr) -> str:
+        """ORDER BY, LIMIT and OFFSET."""
+        sql = ""
+        if (order := node.args.get("order")) is not None:
+            sql += f" ORDER BY {', '.join(self._order_key(one) for one in order.expressions)}"
+        for key, word in (("limit", "LIMIT"), ("offset", "OFFSET")):
+            if (clause := node.args.get(key)) is not None:
+                count = self.expressions.of(clause.expression)
+                if count.number is None:
+                    raise Untranslatable(clause, f"{word} of something else than a number")
+                sql += f" {word} {count.number}"
+        return sql
+
+    def _order_key(self, node: exp.Expr) -> str:
+        key = node.this
+        if isinstance(key, exp.Literal) and not key.is_string:
+            down = bool(node.args.get("desc"))
+            first = node.args.get("nulls_first")
+            nulls = "FIRST" if (first if first is not None else not down) else "LAST"
+            return f"{key.this} {'DESC' if down else 'ASC'} NULLS {nulls}"
+        own = self._scope.aliases.get(fold(key.name)) if isinstance(key, exp.Column) and not key.table else None
+        if own is not None and isinstance(node, exp.Ordered):
+            # Behind the select list an alias goes before a column.
+            down, first = bool(node.args.get("desc")), node.args.get("nulls_first")
+            nulls = "FIRST" if (first if first is not None else not down) else "LAST"
+            return f"{quoted(key.name)} {'DESC' if down else 'ASC'} NULLS {nulls}"
+        return ordered(self.expressions, node)
+
+    # FROM.
+
+    def _source(self, node: exp.Expr, scope: Scope) -> str:
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+            _refuse_others(node, "this db catalog alias joins")
+            return self._table(node, scope)
+        if isinstance(node, exp.Subquery) and not isinstance(node.this, exp.Table):
+            _refuse_others(node, "this alias with_")
+            sql, columns = self._apart(node.this)
+            names = [one.name for one in node.args["alias"].columns] if node.args.get("alias") else []
+            columns = _renamed(columns, names, node)
+            alias = node.alias or f"_subquery_{len(scope.relations)}"
+            scope.relations.append(Relation(node.alias, columns))
+            listed = f"({', '.join(map(quoted, names))})" if names else ""
+            return f"({sql}) AS {quoted(alias)}{listed}"
+        raise Untranslatable(node, "this source of rows is not known here")
+
+    def _table(self, node: exp.Table, scope: Scope) -> str:
+        start = min((part.meta["start"] for part in node.parts if "start" in part.meta), default=-1)
+        alias = node.alias or node.name
+        if start in self.tables:
+            found = self.tables[start]
+            sql, columns = found.sql, found.columns
+        elif len(node.parts) == 1 and fold(node.name) in self._ctes:
+            sql, columns = quoted(node.name), self._ctes[fold(node.name)]
+        else:
+            raise Untranslatable(node, f"{node.sql(dialect='spark')} is in no lake, or in another")
+        names = [one.name for one in node.args["alias"].columns] if node.args.get("alias") else []
+        columns = _renamed(columns, names, node)
+        scope.relations.append(Relation(alias, columns))
+        listed = f"({', '.join(map(quoted, names))})" if names else ""
+        sql = f"{sql} AS {quoted(alias)}{listed}"
+        return sql + "".join(self._join(join, scope) for join in node.args.get("joins") or ())
+
+    def _join(self, node: exp.Expr, scope: Scope) -> str:
+        _refuse_others(node, "this on side kind using method")
+        if str(node.args.get("method") or "").upper() == "NATURAL":
+            raise Untranslatable(node, "a natural join goes by the columns that the tables have now")
+        side, kind = str(node.args.get("side") or "").upper(), str(node.args.get("kind") or "").upper()
+        word = _JOINS.get(kind if kind in ("CROSS", "SEMI", "ANTI") else side)
+        if word is None or node.args.get("using"):
+            raise Untranslatable(node, "the columns of a join with USING come in another order")
+        before = list(scope.relations)
+        sql = self._source(node.this, scope)
+        on = node.args.get("on")
+        condition = "" if on is None else f" ON {self.expressions.boolean(on)}"
+        if word in ("SEMI JOIN", "ANTI JOIN"):
+            scope.relations[:] = before
+        if on is None:
+            word = "CROSS JOIN"
+        return f" {word} {sql}{condition}"
+
+
+def is_unnamed(name: str) -> bool:
+    """Whether a column of the outermost query has no name of its own."""
+    return name.startswith(UNNAMED)
+
+
+def _column_of(relation: Relation, column: Output) -> str:
+    return f"{quoted(relation.alias)}.{quoted(column.name)}" if relation.alias else quoted(column.name)
+
+
+def _value(relation: Relation, column: Output, node: exp.Expr | None) -> Typed:
+    """A column of a relation, as Spark has it."""
+    sql = _column_of(relation, column)
+    name = column.type.type.name
+    if name in _AS_SPARK:
+        wanted = t.decimal_of(_DIGITS[name], 0) if name in _DIGITS else t.plain(_AS_SPARK[name])
+        assert wanted is not None
+        return Typed(f"CAST({sql} AS {t.duckdb_type(wanted)})", wanted)
+    if any(part.type.name not in _KNOWN for part in column.type.walk()):
+        raise Untranslatable(node, f"column {column.name} has the type {column.type.type}")
+    return Typed(sql, column.type)
+
+
+_KNOWN = frozenset({*t.WHOLE, *t.FLOATS, *t.MOMENTS, "boolean", "decimal", "varchar", "blob", "struct", "list", "map"})
+
+
+def _as(sql: str, columns: Sequence[Output], wanted: Sequence[Output]) -> str:
+    """A branch of a set operation with the types that both have in common."""
+    values = [
+        widened(Typed(quoted(one.name), one.type), other.type, Zone("UTC"), None).sql + f" AS {quoted(other.name)}"
+        for one, other in zip(columns, wanted, strict=True)
+    ]
+    return f"SELECT {', '.join(values)} FROM ({sql})"
+
+
+def _renamed(columns: Sequence[Output], names: Sequence[str], node: exp.Expr) -> tuple[Output, ...]:
+    if not names:
+        return tuple(columns)
+    if len(names) != len(columns):
+        raise Untranslatable(node, "it names another number of columns than there are")
+    return tuple(Output(name, column.type) for name, column in zip(names, columns, strict=True))
+
+
+def _refuse_others(node: exp.Expr, takes: str) -> None:
+    known = set(takes.split())
+    for key, value in node.args.items():
+        if value not in (None, [], False, "") and key not in known:
+            raise Untranslatable(node, f"{key.strip('_')} is not known to be the same in DuckDB")

@@ -1,0 +1,118 @@
+"""Views between the two engines: DuckDB's SQL for those who read the lake with DuckDB, Spark's for Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot.errors import SqlglotError
+
+from dbt.adapters.ducklake.lake import Snapshot, View, fold
+from dbt.adapters.ducklake.spark.errors import UnsupportedType
+from dbt.adapters.ducklake.spark.schema import spark_type, type_text
+from dbt.adapters.ducklake.statements.errors import NotAllowed
+from dbt.adapters.ducklake.statements.names import names_in
+from dbt.adapters.ducklake.statements.names import quoted as quoted_for_spark
+from dbt.adapters.ducklake.statements.reader import syntax_tree
+from dbt.adapters.ducklake.statements.translation.casts import Zone
+from dbt.adapters.ducklake.statements.translation.from_duckdb import query_for_spark
+from dbt.adapters.ducklake.statements.translation.queries import UNNAMED, Output, Query, TableOf, is_unnamed
+from dbt.adapters.ducklake.statements.translation.typed import Untranslatable, quoted, text_literal
+
+# What DuckDB stores where a view names the lake it is in.
+OWN_LAKE = "{DUCKLAKE_CATALOG}"
+# Tags of views that Spark made: the query as it was written, and the columns that it had then.
+SPARK_SQL, SPARK_COLUMNS = "spark_sql", "spark_columns"
+# Views over views; what is deeper reads itself.
+_DEEPEST = 30
+
+
+def query_for_duckdb(snapshot: Snapshot, lake: str, sql: str, columns: Sequence[tuple[str, str]], zone: str) -> str:
+    """The query in DuckDB's SQL; `columns` are the names and types that it has in Spark. Untranslatable."""
+    if OWN_LAKE in sql or UNNAMED in sql:
+        raise Untranslatable(None, f"it has the word {OWN_LAKE} or {UNNAMED}")
+    found, outputs = _translated(snapshot, lake, sql, Zone(zone), _DEEPEST)
+    if len(outputs) != len(columns):
+        raise Untranslatable(None, f"it has {len(outputs)} columns there and {len(columns)} here")
+    for output, (name, kind) in zip(outputs, columns, strict=True):
+        if is_unnamed(output.name):
+            found = found.replace(quoted(output.name), quoted(name))
+        elif fold(output.name) != fold(name):
+            raise Untranslatable(None, f"column {name} is called {output.name} there")
+        if _shown(output) != kind:
+            raise Untranslatable(None, f"column {name} is of type {kind}, and there of {_shown(output)}")
+    return found
+
+
+def _shown(output: Output) -> str:
+    try:
+        return type_text(spark_type(output.type))
+    except UnsupportedType:
+        return output.type.type.text
+
+
+def _translated(snapshot: Snapshot, lake: str, sql: str, zone: Zone, depth: int) -> tuple[str, tuple[Output, ...]]:
+    if not depth:
+        raise Untranslatable(None, "it reads itself, or a view of too many views")
+    tables = {}
+    for use in names_in(sql).tables:
+        parts = use.name.parts
+        own = parts[1:] if len(parts) == 3 and fold(parts[0]) == fold(lake) else parts
+        there = snapshot.find(*own) if len(own) == 2 and use.arguments is None else None
+        if there is None:
+            raise Untranslatable(None, f"{use.name} is no table of this lake")
+        if isinstance(there, View):
+            _, inner = _translated(snapshot, lake, _own_query(there, lake), zone, depth - 1)
+            names = there.column_aliases or [output.name for output in inner]
+            columns = tuple(Output(name, output.type) for name, output in zip(names, inner, strict=False))
+        else:
+            columns = tuple(Output(column.name, column) for column in there.columns)
+        tables[use.start] = TableOf(f"{OWN_LAKE}.{quoted(there.schema.name)}.{quoted(there.name)}", columns)
+    try:
+        return Query(tables, zone).translated(syntax_tree(sql))
+    except (SqlglotError, RecursionError) as error:
+        first = str(error).strip().splitlines()[0].rstrip(".")
+        raise Untranslatable(None, f"it cannot be read ({first})") from error
+
+
+def query_of_view(snapshot: Snapshot, view: View, lake: str) -> str:
+    """The view's query for Spark: as it was written for it, or translated."""
+    if not _is_sparks(view):
+        try:
+            _translated(snapshot, lake, _own_query(view, lake), Zone("UTC"), _DEEPEST)
+        except Untranslatable as refused:
+            raise NotAllowed(
+                f"read view {view}", f"its DuckDB SQL may be another thing in Spark's: {reason_of(refused)}",
+                "Create it with dbt, or read its tables.",
+            ) from refused  # fmt: skip
+    sql = _own_query(view, lake)
+    if not view.column_aliases:
+        return sql
+    names = ", ".join(map(quoted_for_spark, view.column_aliases))
+    return f"SELECT * FROM ({sql}) AS {quoted_for_spark(view.name)}({names})"
+
+
+def _is_sparks(view: View) -> bool:
+    return view.tag(SPARK_SQL) is not None or view.dialect.lower() == "spark"
+
+
+def _own_query(view: View, lake: str) -> str:
+    if _is_sparks(view):
+        return view.tag(SPARK_SQL) or view.sql
+    return query_for_spark(view.sql.replace(OWN_LAKE, quoted(lake)))
+
+
+def only_for_spark(name: str) -> str:
+    """What DuckDB finds in place of a view's query that has no translation: an error, and not other rows."""
+    text = f"View {name} is written in Spark SQL that DuckDB may answer otherwise. Read it with Spark."
+    return f"SELECT error({text_literal(text)}) AS only_for_spark"
+
+
+def reason_of(refused: Untranslatable) -> str:
+    """The reason, with the expression and its line where they are known."""
+    node = refused.node
+    if node is None:
+        return refused.reason
+    lines = [part.meta["line"] for part in node.walk() if "line" in part.meta]
+    place = f" in line {min(lines)}" if lines else ""
+    text = " ".join(node.sql(dialect="spark").split())
+    return f"{refused.reason} (`{text[:80]}`{place})"
