@@ -52,7 +52,7 @@ class IncrementalConfig:
         name = str(model.get("name"))
         found = cls(
             name=name,
-            keys=_keys(config),
+            keys=keys_of_config(config),
             null_safe_keys=bool(config.get("null_safe_keys")),
             predicates=_names(config, "incremental_predicates") or _names(config, "predicates"),
             update_columns=_names(config, "merge_update_columns"),
@@ -233,7 +233,7 @@ def _replaced_time(model: Mapping[str, Any]) -> str:
     return f" REPLACE WHERE {condition}{more}"
 
 
-def _keys(config: Mapping[str, Any]) -> tuple[Key, ...]:
+def keys_of_config(config: Mapping[str, Any]) -> tuple[Key, ...]:
     """The parts of `unique_key`: columns and expressions, in a list or with commas between."""
     return tuple(key for text in _names(config, "unique_key") for key in _keys_in(text))
 

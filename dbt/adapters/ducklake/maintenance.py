@@ -159,4 +159,7 @@ def shown(found: Mapping[str, Any]) -> list[str]:
     ):
         if found[name]:
             lines.append(f"{said}: {'; '.join(found[name])}")
+    if (faults := found.get("rows")) is not None:
+        lines += [f"{one['table']}: {one['found']}. {one['repair']}" for one in faults]
+        lines.append(f"{len(faults) or 'no'} faults in rows")
     return lines

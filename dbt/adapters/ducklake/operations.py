@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from itertools import chain
 from typing import Any
 
 from dbt.adapters.base import BaseRelation, available
@@ -23,6 +24,8 @@ from dbt.adapters.ducklake.lake import (
     protect_tenant,
     tenants,
 )
+from dbt.adapters.ducklake.row_checks import check_promises
+from dbt.adapters.ducklake.statements.maintenance.rows import check_rows
 from dbt.adapters.ducklake.statements.session import LakeSession
 
 
@@ -42,10 +45,8 @@ class LakeOperations(SQLAdapter):
             raise as_dbt(error) from error
 
     def _lake(self, database: str | None) -> Lake:
-        # dbt quotes the databases whose schemas it lists.
-        name = (database or "").strip("`").replace("``", "`")
         with self._session() as session:
-            return session.lake(name or session.lake_name)
+            return session.lake(_unquoted(database) or session.lake_name)
 
     # Tenants.
 
@@ -103,9 +104,17 @@ class LakeOperations(SQLAdapter):
             return list(maintenance.steps(self._lake(name), name, policies, older_than, orphans))
 
     @available.parse(lambda *a, **k: {})
-    def lake_report(self, database: str | None, orphans: bool) -> dict[str, Any]:
+    def lake_report(
+        self, database: str | None, orphans: bool, nodes: Sequence[Mapping[str, Any]] | None = None
+    ) -> dict[str, Any]:
+        """With `nodes`, the models and snapshots of the project, its rows are looked at too."""
         with self._session() as session:
-            return maintenance.report(session, self._lake(database), orphans)
+            name = _unquoted(database) or session.lake_name
+            found = maintenance.report(session, session.lake(name), orphans)
+            if nodes is not None:
+                rows = chain(check_rows(session, name), check_promises(session, name, nodes))
+                found["rows"] = [asdict(one) for one in rows]
+            return found
 
     @available.parse(lambda *a, **k: [])
     def report_lines(self, report: Mapping[str, Any]) -> list[str]:
@@ -136,6 +145,11 @@ class LakeOperations(SQLAdapter):
         """The newest snapshot of a lake; of the target's own where none is named."""
         with self._translated():
             return int(self._lake(database).snapshot().id)
+
+
+def _unquoted(database: str | None) -> str:
+    """dbt quotes the databases whose schemas it lists."""
+    return (database or "").strip("`").replace("``", "`")
 
 
 def _plain(tenant: Tenant) -> dict[str, Any]:
