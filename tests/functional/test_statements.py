@@ -93,6 +93,21 @@ def test_a_view_is_read_as_its_tables_were(lake: Session) -> None:
     assert lake.judged("SELECT * FROM v ORDER BY 1") == [(10,), (20,)]
 
 
+def test_an_older_snapshot_is_read_after_its_files_were_replaced(lake: Session) -> None:
+    lake.run("create table t as select id from range(0, 20, 1, 1)", "delete from t where id < 3")
+    then = lake.run("select id from ducklake_current_snapshot('lake')")[0][0]
+    older = f"select count(*) from t version as of {then}"
+    assert lake.run("select count(*) from t", older) == lake.run(older) == [(17,)]
+    # One delete file for both deletes takes the place of the first one's, for the older snapshot too.
+    lake.run("delete from t where id > 16", "call ducklake_cleanup_old_files('lake', cleanup_all => true)")
+    assert lake.run(older) == [(17,)]
+    lake.run("insert into t values (30)", "call ducklake_rewrite_data_files('lake', delete_threshold => 0)")
+    lake.run("call ducklake_merge_adjacent_files('lake')")
+    lake.run("call ducklake_cleanup_old_files('lake', cleanup_all => true)")
+    assert lake.run(older) == [(17,)]
+    assert lake.run("select count(*) from t") == [(15,)]
+
+
 def test_a_view_that_duckdb_would_answer_otherwise_is_for_spark_alone(lake: Session) -> None:
     lake.run(
         "create table t as select date'2026-11-15' as d", "create view v as select date_format(d, 'E') as n from t"

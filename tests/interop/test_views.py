@@ -22,6 +22,7 @@ from dbt.adapters.ducklake.spark.schema import columns_from
 from dbt.adapters.ducklake.statements.reader import syntax_tree
 from dbt.adapters.ducklake.statements.translation import types as t
 from dbt.adapters.ducklake.statements.translation.casts import Zone
+from dbt.adapters.ducklake.statements.translation.precedence import check_precedence
 from dbt.adapters.ducklake.statements.translation.queries import Output, Query, TableOf
 from dbt.adapters.ducklake.statements.translation.typed import Untranslatable
 from tests.conftest import spark_settings
@@ -75,6 +76,9 @@ select count(*) filter (where b) as t, count(if(b, 1, null)), any_value(id) is n
 select max_by(c, id), min_by(c, id) from e
 select sum(f) is null, max(g), min(g) from e
 select stddev(s8), variance(s8) from e
+select id from e where id < 3 union select id from e where id < 5 intersect select id from e where id > 1
+select id from e union all select id from e except select s8 from e
+select x.id, y.id as other from e as x, e as y right join e as z on x.id = z.id and y.id = z.id
 """.strip().splitlines()
 
 
@@ -127,7 +131,9 @@ class Both:
     def translated(self, sql: str) -> tuple[str, Column]:
         start = len(sql) - 1
         table = TableOf('"e"', tuple(Output(one.name, one) for one in self.columns))
-        found, outputs = Query({start: table}, Zone("UTC")).translated(syntax_tree(sql))
+        tree = syntax_tree(sql)
+        check_precedence(tree)
+        found, outputs = Query({start: table}, Zone("UTC")).translated(tree)
         return found, outputs[1].type
 
     def in_spark(self, sql: str) -> dict[int, Any]:

@@ -37,7 +37,7 @@ class Lake:
         self.description, self.data_path = description, data_path
         self._metadata = metadata
         self._lock = threading.Lock()
-        self._kept: dict[SnapshotId, Snapshot] = {}
+        self._kept: dict[tuple[SnapshotId, SnapshotId], Snapshot] = {}
 
     @property
     def name(self) -> str:
@@ -79,12 +79,16 @@ class Lake:
             version, time = self.description.snapshot_version, self.description.snapshot_time
         with self._metadata.reading() as session:
             row = _snapshot_row(session, version, time)
+            is_newest = version is None and time is None
+            newest = row.snapshot_id if is_newest else _snapshot_row(session, None, None).snapshot_id
             session.seen.add(row.snapshot_id)
+        # A later commit may put other files in the place of an older snapshot's, which then go.
+        key = SnapshotId(row.snapshot_id), SnapshotId(newest)
         with self._lock:
-            if row.snapshot_id not in self._kept:
-                # One more than the newest is kept, for a statement that is still being answered from it.
-                self._kept = dict([*self._kept.items(), (SnapshotId(row.snapshot_id), self._snapshot_of(row))][-8:])
-            return self._kept[SnapshotId(row.snapshot_id)]
+            if key not in self._kept:
+                # More than the newest is kept, for statements that are still being answered from another.
+                self._kept = dict([*self._kept.items(), (key, self._snapshot_of(row))][-8:])
+            return self._kept[key]
 
     @contextmanager
     def reading(self) -> Iterator[Snapshot]:

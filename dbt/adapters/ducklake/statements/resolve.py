@@ -192,7 +192,8 @@ def _view_for(
         then = Reading(found.session, {fold(name.lake): snapshot}, f"@{snapshot.id}", moment=found.moment)
     if isinstance(there, Table) and not use.travel:
         there = table_as_staged(found.session, name, snapshot, there)
-    key = (snapshot.id, there.id, there.name)
+    # By the snapshot as it was read: after a compaction it may have other files.
+    key = (snapshot, there.id, there.name)
     # A view may read other lakes, whose snapshots its own lake's does not tell.
     if isinstance(there, View) or found.session.shown.get(view) != key:
         show_as(_rows_of(then, spark, snapshot, there, name, within), view)
