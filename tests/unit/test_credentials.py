@@ -38,6 +38,8 @@ def wrong() -> Iterator[Any]:
     yield case("inlining", {**OWN, "data_inlining_row_limit": -1}, "a number of rows, 0 for none")
     yield case("put", {**OWN, "metadata_put": "never"}, r"'never'\. It takes commit or end")
     yield case("spark's key", {**OWN, "spark": {"host": "x"}}, r"has host\. It takes master, remote, app_name, config")
+    encrypting = {"config": {"spark.hadoop.parquet.crypto.factory.class": "x"}}
+    yield case("encryption", {**OWN, "spark": encrypting}, "cannot open the files that Spark encrypts")
     yield case("two sparks", {**OWN, "spark": {"master": "local", "remote": "sc://x"}}, "both `master` and `remote`")
     yield case("door", {**OWN, "strict_allows": ["doors"]}, rf"'doors'\. It takes {', '.join(DOORS)}")
     yield case("no name", attached(metadata="duckdb:b"), r"`attach` has no `name`: metadata")

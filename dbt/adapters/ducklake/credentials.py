@@ -13,7 +13,7 @@ from dbt.adapters.contracts.connection import Credentials
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ducklake.lake import LakeDescription, LakeError, Patience, fold
-from dbt.adapters.ducklake.spark.session import DOORS, SparkSettings
+from dbt.adapters.ducklake.spark.session import DOORS, SparkSettings, encrypts
 
 _SPARK_KEYS = ("master", "remote", "app_name", "config")
 _PASSWORD = re.compile(r"(password\s*=\s*)('(?:\\.|[^'\\])*'|\S+)|(://[^:/@\s]*:).*@", re.IGNORECASE)
@@ -154,6 +154,11 @@ class DuckLakeCredentials(Credentials):
             raise DbtRuntimeError(f"`spark` of the profile has {unknown[0]}. It takes {', '.join(_SPARK_KEYS)}.")
         if self.spark.get("master") and self.spark.get("remote"):
             raise DbtRuntimeError("`spark` of the profile has both `master` and `remote`. Spark runs at one of them.")
+        if encrypting := next((key for key in self.spark.get("config") or {} if encrypts(str(key))), None):
+            raise DbtRuntimeError(
+                f"`spark.config` of the profile has {encrypting}. Other readers of the lake cannot open the files "
+                "that Spark encrypts. Leave it out."
+            )
 
 
 def _check_held_files(lakes: list[tuple[str, LakeDescription]]) -> None:

@@ -1,11 +1,10 @@
 """The hash of DuckLake's bucket partitions, as a Spark expression: MurmurHash3 x86 32 bit with seed 0.
 
-Spark's own `hash` has another seed, and another way with the last bytes.
+Spark's own `hash` has another seed and treats the last bytes in another way. The hash is SQL text,
+because Spark Connect refuses columns that are nested so deeply.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 from pyspark.sql import Column as Expression
 from pyspark.sql import functions as F
@@ -15,13 +14,18 @@ from dbt.adapters.ducklake.spark.errors import UnsupportedType
 from dbt.adapters.ducklake.spark.times import micros_of_naive
 
 _MASK = 0xFFFFFFFF
+_BYTES = 4
 _AS_LONG = frozenset({"int8", "int16", "int32", "int64", "boolean"})
 
 
 def bucket_of(value: Expression, column: Column, buckets: int) -> Expression:
     """The bucket of a value, NULL for NULL."""
-    hashed = _long_hash(_as_long(value, column)) if _is_long(column) else _bytes_hash(_as_bytes(value, column))
-    return F.when(value.isNotNull(), F.pmod(hashed.bitwiseAND(F.lit(0x7FFFFFFF)), F.lit(buckets)))
+    if _is_long(column):
+        given, hashed = _as_long(value, column), _long_hash("v")
+    else:
+        given, hashed = _as_bytes(value, column), _bytes_hash()
+    bucket = F.expr(f"v -> pmod({hashed} & {0x7FFFFFFF}L, {buckets})")
+    return F.when(value.isNotNull(), F.element_at(F.call_function("transform", F.array(given), bucket), 1))
 
 
 def _is_long(column: Column) -> bool:
@@ -57,74 +61,61 @@ def _as_bytes(value: Expression, column: Column) -> Expression:
     raise UnsupportedType(column.name, column.type.text, "cannot be bucketed by Spark. Choose another column.")
 
 
-def _long_hash(value: Expression) -> Expression:
-    low = value.bitwiseAND(F.lit(_MASK))
-    high = F.shiftrightunsigned(value, 32)
-    return _finished(_block(_block(F.lit(0).cast("bigint"), low), high), F.lit(8).cast("bigint"))
+def _long_hash(value: str) -> str:
+    low, high = f"({value} & {_MASK}L)", f"shiftrightunsigned({value}, 32)"
+    return _finished(_block(_block("0L", low), high), "8L")
 
 
-def _bytes_hash(value: Expression) -> Expression:
-    """Block by block over the bytes' hexadecimal digits, as Spark has no function for the bytes themselves."""
-    digits, length = F.hex(value), F.octet_length(value).cast("bigint")
-    whole = F.call_function("div", length, F.lit(4).cast("bigint"))
-    places = F.when(whole > 0, F.sequence(F.lit(0).cast("bigint"), whole - 1)).otherwise(
-        F.array().cast("array<bigint>")
+def _bytes_hash() -> str:
+    """The hash of the bytes v, block by block over their hexadecimal digits: Spark has no function for the bytes."""
+    length = "cast(octet_length(v) AS bigint)"
+    whole = f"({length} div {_BYTES}L)"
+    places = f"CASE WHEN {whole} > 0 THEN sequence(0L, {whole} - 1L) ELSE cast(array() AS array<bigint>) END"
+    block = _block("hashed", _little_endian(f"place * {2 * _BYTES}L", _BYTES))
+    hashed = f"aggregate({places}, 0L, (hashed, place) -> {block})"
+    rests = " ".join(
+        f"WHEN {size} THEN {_mixed(_little_endian(f'{whole} * {2 * _BYTES}L', size))}" for size in range(1, _BYTES)
     )
-    hashed = F.aggregate(
-        places, F.lit(0).cast("bigint"), lambda hashed, place: _block(hashed, _little_endian(digits, place * 8, 4))
-    )
-    rest = F.pmod(length, F.lit(4))
-    start = whole * 8
-    last = F.when(rest == 0, F.lit(0).cast("bigint"))
-    for size in (1, 2, 3):
-        last = last.when(rest == size, _mixed(_little_endian(digits, start, size)))
-    return _finished(hashed.bitwiseXOR(last), length)
+    last = f"CASE {length} % {_BYTES} {rests} ELSE 0L END"
+    return _finished(f"({hashed} ^ {last})", length)
 
 
-def _little_endian(digits: Expression, start: Expression, size: int) -> Expression:
-    """The number of `size` bytes from a place in the digits on, lowest byte first."""
-    parts = (F.substr(digits, (start + 1 + 2 * byte).cast("int"), F.lit(2)) for byte in reversed(range(size)))
-    return F.conv(F.concat(*parts), 16, 10).cast("bigint")
+def _little_endian(start: str, size: int) -> str:
+    """The number of `size` bytes from a place in the digits of v on, lowest byte first."""
+    parts = (f"substr(hex(v), cast({start} + {1 + 2 * byte} AS int), 2)" for byte in reversed(range(size)))
+    return f"cast(conv(concat({', '.join(parts)}), 16, 10) AS bigint)"
 
 
-def _block(hashed: Expression, block: Expression) -> Expression:
-    turned = _rotated(hashed.bitwiseXOR(_mixed(block)), 13)
-    return (turned * 5 + F.lit(0xE6546B64)).bitwiseAND(F.lit(_MASK))
+def _block(hashed: str, block: str) -> str:
+    turned = _rotated(f"({hashed} ^ {_mixed(block)})", 13)
+    return f"(({turned} * 5L + {0xE6546B64}L) & {_MASK}L)"
 
 
-def _mixed(block: Expression) -> Expression:
+def _mixed(block: str) -> str:
     return _times(_rotated(_times(block, 0xCC9E2D51), 15), 0x1B873593)
 
 
-def _finished(hashed: Expression, length: Expression) -> Expression:
-    hashed = _shifted(hashed.bitwiseXOR(length), 16)
+def _finished(hashed: str, length: str) -> str:
+    hashed = _shifted(f"({hashed} ^ {length})", 16)
     hashed = _shifted(_times(hashed, 0x85EBCA6B), 13)
     return _shifted(_times(hashed, 0xC2B2AE35), 16)
 
 
-def _shifted(hashed: Expression, by: int) -> Expression:
-    return _once(hashed, lambda value: value.bitwiseXOR(F.shiftrightunsigned(value, by)))
+def _shifted(hashed: str, by: int) -> str:
+    return _once(hashed, f"x ^ shiftrightunsigned(x, {by})")
 
 
-def _times(value: Expression, factor: int) -> Expression:
+def _times(value: str, factor: int) -> str:
     """The product's lower 32 bits; by halves, as the whole would not fit 63."""
-
-    def product(value: Expression) -> Expression:
-        high = (F.shiftrightunsigned(value, 16) * F.lit(factor)).bitwiseAND(F.lit(0xFFFF))
-        return (F.shiftleft(high, 16) + value.bitwiseAND(F.lit(0xFFFF)) * F.lit(factor)).bitwiseAND(F.lit(_MASK))
-
-    return _once(value, product)
+    high = f"((shiftrightunsigned(x, 16) * {factor}L) & {0xFFFF}L)"
+    return _once(value, f"(shiftleft({high}, 16) + (x & {0xFFFF}L) * {factor}L) & {_MASK}L")
 
 
-def _rotated(value: Expression, by: int) -> Expression:
-    def rotated(value: Expression) -> Expression:
-        left = F.shiftleft(value, by).bitwiseAND(F.lit(_MASK))
-        return left.bitwiseOR(F.shiftrightunsigned(value, 32 - by))
-
-    return _once(value, rotated)
+def _rotated(value: str, by: int) -> str:
+    return _once(value, f"(shiftleft(x, {by}) & {_MASK}L) | shiftrightunsigned(x, {32 - by})")
 
 
-def _once(value: Expression, body: Callable[[Expression], Expression]) -> Expression:
-    """The body with its value computed once. SQL has no `let`: written out, each step would double the whole before
-    it, and planning would take minutes."""
-    return F.element_at(F.transform(F.array(value), body), 1)
+def _once(value: str, body: str) -> str:
+    """The body over x with the value computed once. SQL has no `let`: written out, each step would double the whole
+    before it, and planning would take minutes."""
+    return f"element_at(transform(array({value}), x -> {body}), 1)"

@@ -122,7 +122,12 @@ def _forget_java(session: SparkSession) -> None:
 
 def is_required(key: str) -> bool:
     """Whether a lake is read and written by this setting, so that nobody may change it."""
-    return key in _REQUIRED
+    return key in _REQUIRED or encrypts(key)
+
+
+def encrypts(key: str) -> bool:
+    """Whether a setting makes Spark encrypt Parquet files: the metadata have no place for their keys."""
+    return key.removeprefix("spark.hadoop.") == "parquet.crypto.factory.class"
 
 
 class SparkHandle:

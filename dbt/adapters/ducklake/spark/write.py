@@ -40,6 +40,8 @@ from dbt.adapters.ducklake.spark.storage import Storage, spark_path
 _CODECS = {"uncompressed": "none", "lz4": "lz4_raw"}
 _ARROW_CODECS = {"uncompressed": "NONE", "lz4_raw": "LZ4"}
 _LEVELS = {"zstd": "parquet.compression.codec.zstd.level", "gzip": "zlib.compress.level"}
+# By Spark's bloom filters, DuckDB 1.5 does not find BLOBs, and 0.0 is not -0.0. The key may end with a column's name.
+_BLOOM = "parquet.bloom.filter.enabled"
 OwnColumns: TypeAlias = Sequence[tuple[str, int]]
 # Longer bounds are cut, and the upper one raised, as DuckDB does.
 _LONGEST_BOUND = "256"
@@ -85,6 +87,7 @@ class WriteSettings:
         yield "parquet.writer.version", "v2" if self.version == "V2" else "v1"
         yield "parquet.statistics.truncate.length", _LONGEST_BOUND
         yield "parquet.column.statistics.enabled", "true"
+        yield _BLOOM, "false"
         yield "mapreduce.fileoutputcommitter.marksuccessfuljobs", "false"
 
 
@@ -231,10 +234,26 @@ def run_write(
     writer = rows.write.mode("append")
     for name, value in settings.writer_options():
         writer = writer.option(name, value)
+    for path in _leaves_without_bloom(rows.schema):
+        writer = writer.option(f"{_BLOOM}#{path}", "false")
     if keys:
         writer = writer.partitionBy(*keys)
     writer.parquet(spark_path(folder))
     return None
+
+
+def _leaves_without_bloom(kind: T.DataType, path: str = "") -> Iterator[str]:
+    """The paths in a Parquet file of the values that a bloom filter would hide."""
+    if isinstance(kind, T.StructType):
+        for field in kind.fields:
+            yield from _leaves_without_bloom(field.dataType, f"{path}{field.name}.")
+    elif isinstance(kind, T.ArrayType):
+        yield from _leaves_without_bloom(kind.elementType, f"{path}list.element.")
+    elif isinstance(kind, T.MapType):
+        yield from _leaves_without_bloom(kind.keyType, f"{path}key_value.key.")
+        yield from _leaves_without_bloom(kind.valueType, f"{path}key_value.value.")
+    elif isinstance(kind, T.BinaryType | T.FractionalType) and not isinstance(kind, T.DecimalType):
+        yield path.removesuffix(".")
 
 
 def without_others(storage: Storage, found: list[tuple[str, int]], paths: set[str] | None) -> list[tuple[str, int]]:
