@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.java import QUICK
 from tests.places import Place
 from tests.projects import Project
 
@@ -143,3 +145,17 @@ def test_nested_values_in_unit_tests(place: Place, project: Project) -> None:
               "expect": {"rows": rows}}]  # fmt: skip
     project.write("models/schema.yml", json.dumps({"unit_tests": tests}))
     assert "PASS=3" in project.run("build")
+
+
+@pytest.mark.parametrize("kind", ["duckdb"])
+def test_moments_of_a_seed_are_of_the_session(place: Place, tmp_path: Path) -> None:
+    zoned = {"master": "local[2]", "config": {**QUICK, "spark.sql.session.timeZone": "Europe/Stockholm"}}
+    project = Project(tmp_path / "project", place, spark=zoned)
+    (project.folder / "seeds").mkdir()
+    moments = ("2026-07-01 12:00:00", "2026-01-01 12:00:00", "")
+    lines = (f"{id_},{moment},{moment}\n" for id_, moment in enumerate(moments))
+    project.write("seeds/s.csv", "id,moment,typed\n" + "".join(lines))
+    project.write("seeds/s.yml", "seeds: [{name: s, config: {column_types: {typed: timestamp}}}]")
+    project.run("seed")
+    noon = [datetime(2026, 7, 1, 10, tzinfo=UTC), datetime(2026, 1, 1, 11, tzinfo=UTC), None]
+    assert place.asked("SELECT moment, typed FROM s ORDER BY id") == [(moment, moment) for moment in noon]

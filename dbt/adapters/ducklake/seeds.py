@@ -14,7 +14,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.ducklake.lake import Column, fold, type_from_text
 from dbt.adapters.ducklake.model_config import ModelConfig
-from dbt.adapters.ducklake.spark.local_rows import dataframe_of
+from dbt.adapters.ducklake.spark.local_rows import dataframe_of, with_moments
 from dbt.adapters.ducklake.spark.schema import quoted, string_literal
 from dbt.adapters.ducklake.statements.errors import StatementError
 from dbt.adapters.ducklake.statements.kinds.create_table import create_from_rows, read_create_table
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _PLAIN_NAME = re.compile(r"\w+")
 _EPOCH = dt.date(1970, 1, 1)
+_TEXT = type_from_text("varchar")
 
 
 def load_seed(session: LakeSession, relation: str, rows: agate.Table, model: Mapping[str, Any]) -> Outcome:
@@ -42,7 +43,10 @@ def load_seed(session: LakeSession, relation: str, rows: agate.Table, model: Map
     statement = read_create_table(Reader(text), is_replace=True)
     with session.spark.job(f"seed {relation}") as spark:
         values = ([_value(column, cell) for column, cell in zip(columns, row, strict=True)] for row in rows.rows)
-        return create_from_rows(session, statement, spark, dataframe_of(spark, columns, values))
+        moments = {place for place, column in enumerate(columns) if column.type.name == "timestamptz"}
+        given = [replace(column, type=_TEXT) if place in moments else column for place, column in enumerate(columns)]
+        read = with_moments(dataframe_of(spark, given, values), moments)
+        return create_from_rows(session, statement, spark, read)
 
 
 def _refuse_odd_names(rows: agate.Table, quote_columns: object) -> None:
@@ -119,8 +123,5 @@ def _value(column: Column, cell: Any) -> Any:
         return float(cell) if isinstance(cell, Decimal | int) else cell
     if name == "date":
         return (cell - _EPOCH).days
-    if name == "timestamptz":
-        moment = cell if cell.tzinfo else cell.replace(tzinfo=dt.UTC)
-        since = moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-        return (since.days * 86400 + since.seconds) * 10**6 + since.microseconds
-    return cell
+    # As text: of one without a zone, the session's zone decides, as it does of a text in SQL.
+    return cell.isoformat() if name == "timestamptz" else cell

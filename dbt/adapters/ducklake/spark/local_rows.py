@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -57,6 +57,14 @@ def dataframe_of(spark: SparkSession, columns: Sequence[Column], rows: Iterable[
     # Behind the coalescing: of rows that it holds itself, the planner would compute columns that nobody asks for.
     named = (value.alias(column.name) for value, column in zip(values, columns, strict=True))
     return found.coalesce(1).select(*named)
+
+
+def with_moments(rows: DataFrame, places: Collection[int]) -> DataFrame:
+    """The rows with the texts at these places as moments, in the session's time zone if a text has none."""
+    placed = rows.toDF(*(f"_ducklake_{place}" for place in range(len(rows.columns))))
+    given = map(F.col, placed.columns)
+    values = (value.cast("timestamp") if place in places else value for place, value in enumerate(given))
+    return placed.select(*(value.alias(name) for value, name in zip(values, rows.columns, strict=True)))
 
 
 def _has_too_long(column: Column, values: Iterable[Any]) -> bool:
