@@ -16,8 +16,10 @@ from dbt.adapters.ducklake.spark.query import fetched
 from dbt.adapters.ducklake.spark.session import SparkHandle
 from dbt.adapters.ducklake.spark.storage import Storage
 from dbt.adapters.ducklake.statements.errors import NameNotFound, NotAllowed, NotUnderstood
+from dbt.adapters.ducklake.statements.reader import Name
 from dbt.adapters.ducklake.statements.run import run
 from dbt.adapters.ducklake.statements.session import LakeSession
+from dbt.adapters.ducklake.statements.staged import ColumnChanges, stage
 from tests.conftest import spark_settings
 from tests.judge import Judge
 
@@ -91,6 +93,58 @@ def test_a_view_is_read_as_its_tables_were(lake: Session) -> None:
     assert lake.run(f"select * from v version as of {then}") == [(10,)]
     assert lake.run("select * from v") == [(10,), (20,)]
     assert lake.judged("SELECT * FROM v ORDER BY 1") == [(10,), (20,)]
+
+
+def test_a_column_with_a_dot_is_merged_and_replaced(lake: Session) -> None:
+    lake.run("create table t (id int, `a.b` int)", "insert into t values (1, 10), (2, 20)")
+    lake.run(
+        "merge into t using (select 1 as id, 11 as `a.b` union all select 3, 30) s on t.id = s.id "
+        "when matched then update set `a.b` = s.`a.b` when not matched then insert *",
+        "insert into t (id, `a.b`) replace using (`a.b`) select 4, 20",
+        "insert into t (id, `a.b`) replace where id = 3 select 3, 31",
+    )
+    assert lake.run("select * from t") == [(1, 11), (3, 31), (4, 20)]
+    lake.run("create table p (id int, `a.b` int) partitioned by (id)", "insert into p select * from t")
+    lake.run("insert overwrite p partition (id) select 1, 12")
+    assert lake.judged('SELECT id, "a.b" FROM p ORDER BY id') == [(1, 12), (3, 31), (4, 20)]
+
+
+def test_a_source_may_have_columns_of_one_name(lake: Session) -> None:
+    lake.run("create table t as select 1 as id, 1 as v", "create table x as select 1 as id, 5 as v")
+    lake.run(
+        "merge into t using (select x1.id as k, x1.*, x2.id from x x1 join x x2 on true) s on t.id = s.k "
+        "when matched then update set v = s.v when not matched then insert (id, v) values (s.k, s.v)"
+    )
+    assert lake.run("select * from t") == [(1, 5)]
+
+
+def test_temporary_views_that_read_each_other_are_refused(lake: Session) -> None:
+    lake.run("create table t as select 1 as a", "create temporary view x as select * from t")
+    lake.run("create temporary view y as select * from x", "create or replace temporary view x as select * from y")
+    with pytest.raises(NotAllowed, match="reads itself"):
+        lake.run("select * from x")
+
+
+def test_files_that_are_missing_are_an_error_whatever_the_settings(lake: Session) -> None:
+    lake.run("create table t as select id from range(0, 9, 1, 1)", "delete from t where id < 3")
+    [deletes] = lake.folder.rglob("*-delete.parquet")
+    deletes.unlink()
+    lake.run("set spark.sql.files.ignoreMissingFiles = true", "set spark.sql.files.ignoreCorruptFiles = true")
+    with pytest.raises(JobFailed):
+        lake.run("select * from t")
+
+
+def test_what_was_staged_and_set_does_not_reach_the_next(lake: Session) -> None:
+    lake.run("create table t as select 1 as id, 'keep' as x")
+    name = lake.session.whole(Name(("t",), None))
+    stage(lake.session, name, ColumnChanges(removed=(("x",),)))
+    assert lake.run("select * from t") == [(1,)]
+    lake.run("set spark.sql.sources.partitionOverwriteMode = dynamic", "set spark.sql.ansi.enabled = false")
+    lake.session.renew()
+    assert lake.run("select * from t") == [(1, "keep")]
+    with pytest.raises(JobFailed, match="CAST_INVALID_INPUT"):
+        lake.run("create table u as select cast('x' as int) as n")
+    assert ("spark.sql.shuffle.partitions", "2") in lake.run("set spark.sql.shuffle.partitions")
 
 
 def test_an_older_snapshot_is_read_after_its_files_were_replaced(lake: Session) -> None:

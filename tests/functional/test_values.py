@@ -327,3 +327,11 @@ def test_values_of_another_kind_are_refused(session: Session, sql: str, error: t
     session.run("CREATE TABLE t (id int, s string)")
     with pytest.raises(error, match="Cast it in the query"):
         session.run(sql)
+
+
+def test_the_first_number_past_the_greatest_long_is_refused(session: Session) -> None:
+    session.run("CREATE TABLE t (i bigint)", "INSERT INTO t SELECT -9223372036854775808D")
+    for number in ("9223372036854775807E18D", "9223372036854775808D", "cast('Infinity' as double)"):
+        with pytest.raises(JobFailed, match="does not fit it"):
+            session.run(f"INSERT INTO t SELECT {number}")
+    assert session.run("SELECT * FROM t") == [(-(2**63),)]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.ducklake.incremental_config import check_incremental, statement_of
+from dbt.adapters.ducklake.incremental_config import check_incremental, checked_batch, statement_of
 
 COLUMNS = ["id", "v", "at"]
 
@@ -53,6 +53,29 @@ def test_a_key_may_be_an_expression_or_several_columns() -> None:
     for key in ("id, at", ["id", "at"], ['"id"', "`at`"]):
         assert f"({names}) REPLACE USING (`id`, `at`)" in statement("delete+insert", unique_key=key)
         assert "`DBT_INTERNAL_DEST`.`at` = `DBT_INTERNAL_SOURCE`.`at`" in statement("merge", unique_key=key)
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [("a/b", "a/b"), ("`a,b`", "a,b"), ("it's", "it's"), ('"x(1)"', "x(1)"), ("a + b", "a + b"), ("`c``d`", "c`d")],
+)
+def test_the_name_of_a_column_may_have_any_sign(key: str, name: str) -> None:
+    quoted = "`" + name.replace("`", "``") + "`"
+    for given in (key, [key]):
+        check_incremental({"name": "m", "config": {"materialized": "incremental", "unique_key": given}})
+        model = {"name": "m", "config": {"unique_key": given}}
+        merge = statement_of("merge", model, "t", "batch", [name, "v"])
+        assert f"ON `DBT_INTERNAL_DEST`.{quoted} = `DBT_INTERNAL_SOURCE`.{quoted}\n" in merge
+        assert f"REPLACE USING ({quoted})\n" in statement_of("delete+insert", model, "t", "batch", [name, "v"])
+
+
+def test_a_batch_may_end_with_a_semicolon() -> None:
+    times = {
+        f"__dbt_internal_microbatch_event_time_{side}": f"2026-01-0{day}" for side, day in (("start", 1), ("end", 2))
+    }
+    config = {"incremental_strategy": "microbatch", "event_time": "at", **times}
+    checked = checked_batch({"name": "m", "config": config}, "select ';' as at -- the end;\n;; -- more")
+    assert checked.startswith("SELECT * FROM (select ';' as at -- the end;\n\n) WHERE")
 
 
 def test_what_only_the_second_build_would_notice_is_refused_before_the_first() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,10 +13,13 @@ from dbt.adapters.ducklake.lake import fold
 from dbt.adapters.ducklake.model_config import ModelConfig
 from dbt.adapters.ducklake.spark.schema import quoted, string_literal
 from dbt.adapters.ducklake.statements.errors import StatementError
-from dbt.adapters.ducklake.statements.reader import Reader
+from dbt.adapters.ducklake.statements.reader import Reader, without_semicolon
 
 STRATEGIES = ("append", "merge", "delete+insert", "insert_overwrite", "microbatch")
 _OF_EXPRESSIONS = frozenset("()|:'+*/")
+_QUOTED = re.compile(r'`(?:[^`]|``)*`|"(?:[^"]|"")*"')
+# Between commas; as a name needs no quotes here, it may have spaces and other signs.
+_QUOTED_OR_PLAIN = re.compile(rf"\s*(?:{_QUOTED.pattern})\s*|[^,]+")
 _TARGET, _SOURCE = "DBT_INTERNAL_DEST", "DBT_INTERNAL_SOURCE"
 
 
@@ -72,15 +76,20 @@ class IncrementalConfig:
             )
         return found
 
-    @property
-    def unique_key(self) -> list[str]:
+    def known_keys(self, columns: Sequence[str]) -> tuple[Key, ...]:
+        """The parts of the key; a text that could be an expression is a column if there is one of that name."""
+        known = set(map(fold, columns))
+        return tuple(key._replace(column=key.text) if fold(key.text) in known else key for key in self.keys)
+
+    def key_columns(self, columns: Sequence[str]) -> list[str]:
         """The columns of the key. DbtRuntimeError if a part of it is an expression."""
-        if expression := next((key.text for key in self.keys if key.column is None), None):
+        keys = self.known_keys(columns)
+        if expression := next((key.text for key in keys if key.column is None), None):
             raise DbtRuntimeError(
                 f"Model {self.name} has the `unique_key` {expression}, and a merge goes by columns. Give the "
                 "expression a name in the query and set that, or use the `incremental_strategy` delete+insert."
             )
-        return [key.column for key in self.keys if key.column]
+        return [key.column for key in keys if key.column]
 
     def merge(self, target: object, batch: object, columns: Sequence[str]) -> str:
         """MERGE INTO for these columns; without a key every row of the batch is new."""
@@ -107,17 +116,19 @@ class IncrementalConfig:
                 f"Model {self.name} has `null_safe_keys` with the `incremental_strategy` delete+insert, where NULL "
                 "keys are never equal. Use merge, or give NULL keys a value."
             )
-        self._check_known(columns, [key.column for key in self.keys if key.column], "unique_key")
+        known = self.known_keys(columns)
+        self._check_known(columns, [key.column for key in known if key.column], "unique_key")
         names = ", ".join(map(quoted, columns))
-        keys = ", ".join(quoted(key.column) if key.column else key.text for key in self.keys)
+        keys = ", ".join(quoted(key.column) if key.column else key.text for key in known)
         where = f" WHERE {' AND '.join(f'({text})' for text in self.predicates)}" if self.predicates else ""
         into = f"{target} AS {quoted(self.target_alias)}"
         return f"INSERT INTO {into} ({names}) REPLACE USING ({keys}){where}\nSELECT {names} FROM {batch}"
 
     def _keys_match(self, columns: Sequence[str]) -> list[str]:
-        self._check_known(columns, self.unique_key, "unique_key")
+        keys = self.key_columns(columns)
+        self._check_known(columns, keys, "unique_key")
         equal = "<=>" if self.null_safe_keys else "="
-        pairs = [f"{self._own(key)} {equal} {self._given(key)}" for key in self.unique_key]
+        pairs = [f"{self._own(key)} {equal} {self._given(key)}" for key in keys]
         return pairs or ["FALSE"]
 
     def _matched(self, columns: Sequence[str]) -> list[str]:
@@ -167,8 +178,8 @@ def check_incremental(model: Mapping[str, Any]) -> None:
         return
     found = IncrementalConfig.of(model)
     strategy = config.get("incremental_strategy") or ("merge" if found.keys else "append")
-    if strategy == "merge":
-        _ = found.unique_key
+    if strategy == "merge" and any("(" in key.text for key in found.keys if key.column is None):
+        found.key_columns([])
     if strategy == "delete+insert" and not found.keys:
         found.replace("", "", [])
 
@@ -221,7 +232,7 @@ def checked_batch(model: Mapping[str, Any], sql: str) -> str:
         return sql
     condition, text = within
     refusal = f"raise_error({string_literal(text)})"
-    return f"SELECT * FROM ({sql}\n) WHERE CASE WHEN {condition} THEN TRUE ELSE {refusal} END"
+    return f"SELECT * FROM ({without_semicolon(sql)}\n) WHERE CASE WHEN {condition} THEN TRUE ELSE {refusal} END"
 
 
 def _replaced_time(model: Mapping[str, Any]) -> str:
@@ -239,19 +250,27 @@ def keys_of_config(config: Mapping[str, Any]) -> tuple[Key, ...]:
 
 
 def _keys_in(text: str) -> Iterator[Key]:
-    if not set(text) & _OF_EXPRESSIONS:
-        # Columns; as a name needs no quotes here, it may have spaces and other signs.
-        for name in text.split(","):
-            yield Key(name.strip(), name.strip().strip('`"'))
-        return
+    parts = _QUOTED_OR_PLAIN.findall(text) if not set(_QUOTED.sub("", text)) & _OF_EXPRESSIONS else _expressions(text)
+    for part in map(str.strip, parts):
+        is_name = bool(_QUOTED.fullmatch(part)) or not set(part) & _OF_EXPRESSIONS
+        yield Key(part, _unquoted(part) if is_name else None)
+
+
+def _expressions(text: str) -> Sequence[str]:
     try:
         reader = Reader(text)
         parts = reader.many(lambda: reader.text_until(","))
         reader.finish()
-    except StatementError as error:
-        raise DbtRuntimeError(f"`unique_key` is {text!r}. {error.text}") from error
-    for part in parts:
-        yield Key(part, None if set(part) & _OF_EXPRESSIONS else part.strip('`"'))
+    except StatementError:
+        # No expression, so at most a name; the columns will show.
+        return [text]
+    return parts
+
+
+def _unquoted(name: str) -> str:
+    if not _QUOTED.fullmatch(name):
+        return name
+    return name[1:-1].replace(name[0] * 2, name[0])
 
 
 def _names(config: Mapping[str, Any], setting: str) -> tuple[str, ...]:

@@ -132,6 +132,9 @@ class _Assignment:
         if isinstance(wanted, T.IntegralType) and isinstance(given, T.FractionalType):
             # A cast would cut off what stands behind the point.
             is_lost = is_lost | (tried.cast(given) != value)
+            if isinstance(wanted, T.LongType) and not isinstance(given, T.DecimalType):
+                # The greatest long becomes this number where it is compared.
+                is_lost = is_lost | (value >= F.lit(2.0**63))
         named = f"Column {path} of {self.table} has type {part.type}"
         lost = F.concat(F.lit(f"{named}, and the value "), value.cast("string"), F.lit(" does not fit it"))
         return F.when(value.isNotNull() & is_lost, F.raise_error(lost).cast(wanted)).otherwise(tried)

@@ -20,7 +20,7 @@ from dbt.adapters.ducklake.spark.errors import UnreadableFile
 from dbt.adapters.ducklake.spark.local_rows import keys_dataframe
 from dbt.adapters.ducklake.spark.puffin import positions_in
 from dbt.adapters.ducklake.spark.schema import SNAPSHOT_COLUMN
-from dbt.adapters.ducklake.spark.storage import Storage, file_uri, spark_path
+from dbt.adapters.ducklake.spark.storage import WHOLE_FILES, Storage, file_uri, spark_path
 
 _KEY = "_ducklake_internal_position"
 # Where a scan has the file and the place of each row, beside its columns: a table may have a column of that name.
@@ -107,7 +107,7 @@ def _keys_in_files(
 
 def delete_file_rows(spark: SparkSession, deletes: Sequence[DeleteFile]) -> DataFrame:
     """The positions of delete files in Parquet as `_pos`, the snapshot of each where its file says it, and the file."""
-    reader = spark.read.schema(_DELETE_SCHEMA).option("__globPaths__", "false")
+    reader = spark.read.schema(_DELETE_SCHEMA).options(**WHOLE_FILES)
     found = reader.parquet(*(spark_path(delete.path) for delete in deletes))
     position = F.coalesce("pos", F.raise_error(F.lit("a delete file has no column pos")).cast("bigint"))
     return found.select(

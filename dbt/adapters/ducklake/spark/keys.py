@@ -12,7 +12,6 @@ from pyspark.sql import types as T
 
 from dbt.adapters.ducklake.lake import Column, Value
 from dbt.adapters.ducklake.spark.pinned import total_size
-from dbt.adapters.ducklake.spark.schema import quoted
 
 # Up to so many keys, each is looked for in the statistics of each file.
 _FEW = 1000
@@ -32,7 +31,10 @@ def keys_of(rows: DataFrame, wanted: Sequence[tuple[Column, str]]) -> tuple[list
 
     None for a pair whose two types do not compare as the lake's values do.
     """
-    shown = {place: _value(rows, column, name) for place, (column, name) in enumerate(wanted)}
+    # By place: a source may have columns of one name, or with dots in them.
+    names = rows.columns
+    rows = rows.toDF(*(f"_ducklake_{place}" for place in range(len(names))))
+    shown = {place: _value(rows, column, names.index(name)) for place, (column, name) in enumerate(wanted)}
     asked = {place: value for place, value in shown.items() if value is not None}
     bounds = [
         one
@@ -53,9 +55,9 @@ def _distinct(rows: DataFrame, value: Expression) -> tuple[Value, ...] | None:
     return tuple(found) if len(found) <= _FEW else None
 
 
-def _value(rows: DataFrame, column: Column, name: str) -> Expression | None:
+def _value(rows: DataFrame, column: Column, place: int) -> Expression | None:
     """The rows' column as the lake's value of the table's column."""
-    given, value, kind = rows.schema[name].dataType, F.col(quoted(name)), column.type.name
+    given, value, kind = rows.schema[place].dataType, F.col(rows.columns[place]), column.type.name
     is_whole = isinstance(given, T.ByteType | T.ShortType | T.IntegerType | T.LongType)
     if kind in WHOLE and is_whole:
         return value.cast("bigint")

@@ -20,7 +20,7 @@ from pyspark.storagelevel import StorageLevel
 # What Spark counts for a value of a plain type, and a guess for an entry of a list or a map.
 _VALUE, _ENTRY = 8, 32
 _THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"
-_UNITS = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30}
+_UNITS = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
 
 
 def pinned(rows: DataFrame) -> DataFrame:
@@ -40,16 +40,15 @@ def _make_active(rows: DataFrame) -> None:
 
 
 def total_size(rows: DataFrame) -> Expression:
-    """An aggregate: about how many bytes the rows have."""
-    fields = zip(rows.columns, rows.schema.fields, strict=True)
-    sizes = [_size(rows[name], field.dataType) for name, field in fields]
+    """An aggregate: about how many bytes the rows have, whose columns have plain names."""
+    sizes = [_size(F.col(field.name), field.dataType) for field in rows.schema.fields]
     return F.coalesce(F.sum(reduce(Expression.__add__, sizes, F.lit(0))), F.lit(0))
 
 
 def broadcast_if_small(spark: SparkSession, rows: DataFrame, size: int) -> DataFrame:
     """Pinned rows, marked for a broadcast if Spark would broadcast a table of their size: of pinned rows it only knows
     the size of what they were computed from."""
-    found = re.fullmatch(r"(-?\d+)([bkmg]?)b?", str(spark.conf.get(_THRESHOLD)).strip().lower())
+    found = re.fullmatch(r"(-?\d+)([bkmgtp]?)b?", str(spark.conf.get(_THRESHOLD)).strip().lower())
     limit = int(found[1]) * _UNITS[found[2]] if found else 0
     return rows.hint("broadcast") if size <= limit else rows
 

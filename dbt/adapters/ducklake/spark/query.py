@@ -73,7 +73,8 @@ def numbered(rows: Rows, name: str) -> Rows:
 
 def in_none(rows: Rows, others: Rows, number: str) -> Rows:
     """The rows whose number no other row has."""
-    return rows.join(others.select(number), number, "left_anti").select(*map(quoted, rows.columns))
+    known = others.select(F.col(number).alias("_ducklake_known"))
+    return rows.join(known, F.col(number) == F.col("_ducklake_known"), "left_anti")
 
 
 def together(some: Rows, others: Rows) -> Rows:

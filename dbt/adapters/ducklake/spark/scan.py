@@ -41,7 +41,7 @@ from dbt.adapters.ducklake.spark.schema import (
     quoted,
     spark_type,
 )
-from dbt.adapters.ducklake.spark.storage import Storage, file_uri, spark_path
+from dbt.adapters.ducklake.spark.storage import WHOLE_FILES, Storage, file_uri, spark_path
 from dbt.adapters.ducklake.spark.stored import AMBIGUOUS, StoredTypes, converted, needs_conversion, read_field
 
 # What a row of a file is and when it came, beside the table's columns.
@@ -254,7 +254,7 @@ def _read_group(
         fields.append(T.StructField(ROW_ID, T.LongType(), metadata={FIELD_ID: ROW_ID_FIELD_ID}))
         if group.rows_up_to is None:
             fields.append(T.StructField(ROW_SNAPSHOT, T.LongType(), metadata={FIELD_ID: SNAPSHOT_FIELD_ID}))
-    reader = spark.read.schema(T.StructType(fields)).option("__globPaths__", "false")
+    reader = spark.read.schema(T.StructType(fields)).options(**WHOLE_FILES)
     rows = reader.parquet(*(spark_path(file.path) for file in members))
     if ordinal is not None:
         # Before any join: behind one, the scan's hidden columns are out of sight.
@@ -307,7 +307,7 @@ def rows_of_file(
             T.StructField(ROW_ID, T.LongType(), metadata={FIELD_ID: ROW_ID_FIELD_ID}),
             T.StructField(ROW_SNAPSHOT, T.LongType(), metadata={FIELD_ID: SNAPSHOT_FIELD_ID}),
         ]
-    rows = spark.read.schema(T.StructType([*fields, *embedded])).option("__globPaths__", "false").parquet(
+    rows = spark.read.schema(T.StructType([*fields, *embedded])).options(**WHOLE_FILES).parquet(
         spark_path(file.path)
     )  # fmt: skip
     place = rows.metadataColumn(HIDDEN)["row_index"]

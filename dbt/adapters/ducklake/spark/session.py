@@ -31,6 +31,8 @@ _REQUIRED = {
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.writeLegacyFormat": "false",
+    # Names in backticks are names.
+    "spark.sql.parser.quotedRegexColumnNames": "false",
 }
 _DEFAULTS = {"spark.sql.session.timeZone": "UTC", "spark.sql.caseSensitive": "false"}
 # One task per path lists many files on a local disk 30 times slower than one thread does.
@@ -98,8 +100,13 @@ def new_session(settings: SparkSettings) -> SparkSession:
     return session
 
 
+def run_command(session: SparkSession, sql: str) -> None:
+    # The class's own: in a Python model the session's `sql` is another.
+    type(session).sql(session, sql)
+
+
 def settle(session: SparkSession, settings: SparkSettings) -> None:
-    """Bring a session's settings back to those of the profile."""
+    """Give a session the settings of the profile; it keeps those that the profile does not have."""
     for key, value in {**_DEFAULTS, **_runtime(session, settings)}.items():
         session.conf.set(key, value)
     require(session, settings)
@@ -187,6 +194,7 @@ class SparkHandle:
     def settle(self) -> None:
         """Bring the session's settings back to the profile's, after RESET or what a user's code may have set."""
         if self._session is not None:
+            run_command(self._session, "RESET")
             settle(self._session, self.settings)
 
     def require(self) -> None:

@@ -22,6 +22,8 @@ from dbt.adapters.ducklake.spark.errors import DataPathNotWritable
 
 # What java.net.URI leaves as it is in a path. Other ASCII is percent-encoded, as are spaces of any script.
 _PLAIN_IN_URI = frozenset("/-_.!~*'():@&=+$,;")
+# For Spark's readers: paths are no patterns, and a file that is missing or broken is an error whatever the settings.
+WHOLE_FILES = {"__globPaths__": "false", "ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 
 
 class FoundFile(NamedTuple):

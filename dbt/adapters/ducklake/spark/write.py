@@ -35,7 +35,7 @@ from dbt.adapters.ducklake.spark.own_folder import OwnFolder, own_folder
 from dbt.adapters.ducklake.spark.partition import PartitionKey, hive_folder, partition_keys, values_in_path
 from dbt.adapters.ducklake.spark.schema import FIELD_ID, field_of, quoted, spark_type
 from dbt.adapters.ducklake.spark.statistics import column_without_utf8, nulls_in, statistics_of
-from dbt.adapters.ducklake.spark.storage import Storage, spark_path
+from dbt.adapters.ducklake.spark.storage import WHOLE_FILES, Storage, spark_path
 
 _CODECS = {"uncompressed": "none", "lz4": "lz4_raw"}
 _ARROW_CODECS = {"uncompressed": "NONE", "lz4_raw": "LZ4"}
@@ -308,7 +308,7 @@ def _refuse_nulls(spark: SparkSession, table: Table, footers: Sequence[Footer]) 
 
 
 def _nulls_in_files(spark: SparkSession, column: Column, paths: Sequence[str]) -> int:
-    reader = spark.read.schema(T.StructType([field_of(column)])).option("__globPaths__", "false")
+    reader = spark.read.schema(T.StructType([field_of(column)])).options(**WHOLE_FILES)
     return reader.parquet(*map(spark_path, paths)).where(F.col(quoted(column.name)).isNull()).count()
 
 

@@ -37,7 +37,7 @@ def again_where_others_were_faster(session: LakeSession, name: Name, once: Calla
     whole = session.whole(name)
     lake, said = session.lake(whole.lake), session.said
     patience = lake.description.patience
-    lost = False
+    lost = has_turn = False
 
     def attempted() -> Outcome:
         if lost:
@@ -54,8 +54,9 @@ def again_where_others_were_faster(session: LakeSession, name: Name, once: Calla
                 session.warn(f"{found} (attempt {attempt + 2} of {patience.attempts}).")
                 session.said = said
                 time.sleep(patience.pause(attempt))
-                if attempt == 0:
+                if not has_turn:
                     turn.enter_context(_turns.at(lake, f"{whole.schema}.{whole.name}"))
+                    has_turn = True
             except RowsLost as error:
                 session.warn(f"{error} It runs again (attempt {attempt + 2} of {patience.attempts}).")
                 session.said, lost = said, True

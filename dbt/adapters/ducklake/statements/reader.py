@@ -291,6 +291,15 @@ def statements_in(sql: str) -> list[str]:
     return [reader.between(start, end) for start, end in spans if end > start]
 
 
+def without_semicolon(sql: str) -> str:
+    """A statement without the semicolons at its end, and what stands behind them."""
+    tokens = list(Reader(sql).tokens)
+    end = len(sql)
+    while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
+        end = tokens.pop().start
+    return sql[:end]
+
+
 def is_string(token: Token) -> bool:
     return token.token_type in _STRINGS
 

@@ -55,6 +55,18 @@ class Reading:
     sees_views: bool = False
     # Whether all text that was read, and that the queries make of it, is UTF-8.
     has_valid_text: bool = True
+    # The temporary views whose queries are being read.
+    views: tuple[str, ...] = ()
+
+    @contextmanager
+    def inside(self, view: str) -> Iterator[None]:
+        if fold(view) in self.views:
+            raise NotAllowed(f"read {view}", "the temporary view reads itself", f"Through: {', '.join(self.views)}.")
+        outside, self.views = self.views, (*self.views, fold(view))
+        try:
+            yield
+        finally:
+            self.views = outside
 
     def of(self, lake_name: str) -> Snapshot:
         key = fold(lake_name)
@@ -167,7 +179,8 @@ def _view_for(
     if name is None:
         query = found.session.temporary.get(fold(use.name.parts[0])) if len(use.name.parts) == 1 else None
         if query is not None and not within:
-            show_as(_rows(found, spark, query, _home(found.session), ()), use.name.parts[0])
+            with found.inside(use.name.parts[0]):
+                show_as(_rows(found, spark, query, _home(found.session), ()), use.name.parts[0])
         if query is None and not (len(use.name.parts) == 1 and fold(use.name.parts[0]) in found.session.temporary):
             is_of_files = fold(use.name.parts[0]) in _SPARKS_OWN - {"global_temp"}
             refuse(found.session, FILES if is_of_files else CATALOGS, place_in(sql, use))
@@ -192,8 +205,8 @@ def _view_for(
         then = Reading(found.session, {fold(name.lake): snapshot}, f"@{snapshot.id}", moment=found.moment)
     if isinstance(there, Table) and not use.travel:
         there = table_as_staged(found.session, name, snapshot, there)
-    # By the snapshot as it was read: after a compaction it may have other files.
-    key = (snapshot, there.id, there.name)
+    # By the snapshot as it was read, which may have other files after a compaction, and the columns that are staged.
+    key = (snapshot, there)
     # A view may read other lakes, whose snapshots its own lake's does not tell.
     if isinstance(there, View) or found.session.shown.get(view) != key:
         show_as(_rows_of(then, spark, snapshot, there, name, within), view)

@@ -84,7 +84,9 @@ class LakeSession:
         self.lake_name, self.schema = self._home
         self.said, self._time = None, None
         self.pinned.clear()
-        self.staged.clear()
+        if self.staged:
+            self.staged.clear()
+            self.forget_plans()
         self.stages_changes = False
         self.inputs = {}
         for view in self.python_views:
