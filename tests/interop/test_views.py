@@ -19,10 +19,10 @@ from dbt.adapters.ducklake.lake import Column
 from dbt.adapters.ducklake.spark.errors import SparkRoomError, UnsupportedType
 from dbt.adapters.ducklake.spark.query import Spark, fetched, run_query
 from dbt.adapters.ducklake.spark.schema import columns_from
-from dbt.adapters.ducklake.statements.reader import syntax_tree
+from dbt.adapters.ducklake.statements.errors import StatementError
 from dbt.adapters.ducklake.statements.translation import types as t
 from dbt.adapters.ducklake.statements.translation.casts import Zone
-from dbt.adapters.ducklake.statements.translation.precedence import check_precedence
+from dbt.adapters.ducklake.statements.translation.parsing import tree_of
 from dbt.adapters.ducklake.statements.translation.queries import Output, Query, TableOf
 from dbt.adapters.ducklake.statements.translation.typed import Untranslatable
 from tests.conftest import spark_settings
@@ -78,6 +78,36 @@ select sum(f) is null, max(g), min(g) from e
 select stddev(s8), variance(s8) from e
 select id from e where id < 3 union select id from e where id < 5 intersect select id from e where id > 1
 select id from e union all select id from e except select s8 from e
+select count_if(b) as r from e where id > 100
+select count_if(b) filter (where id > 100), b from e group by b
+select id, -cast(i as bigint) as k from e order by -k limit 3
+select id, c as p, p as c from e order by c || '', id limit 3
+select id, i from e order by (1) desc limit 3
+select count(*) from e semi join (select id from e where id > 3) f
+select count(*) from e anti join (select id from e where id > 3) f
+select count(*) from e left anti join (select id from e where id > 99) f
+select count(*) from e left join (select id from e where id > 99) f
+select id, d as a from e where id in (1, 2) union all select id, z from e where id in (1, 2)
+select * from (select i, j as i from e union all select i, s16 from e) as t(a, b)
+select id, i in (select i from e where id in (3, 4)) as r from e
+select id from e where coalesce(i in (select i from e where id in (3, 4)), true)
+select id from e where not (i in (select i from e where id in (4, 5)) or b)
+select 1 as a, count(*) as n from e where id > 100 group by all
+select b, count(*) as n from e group by all
+select distinct -g as a from e
+select -g as a, count(*) as n from e group by -g
+select -g as a from e intersect select g from e
+select i as s16, count(*) as n from e group by i, s16 having s16 > 3
+select count(*) as n from e group by 1.5
+select e.id from e |> limit 3 |> order by id desc |> limit 1
+select id, x.c, y.p from e as x join e as y using (id)
+select id, x.s8, y.s16 from e as x left join (select s8 as id, s16 from e) as y using (id)
+select id, x.id as own, y.s16 from e as x right join (select s8 as id, s16 from e) as y using (id)
+select id, x.id as own, y.id as other from e as x full join (select cast(j % 20 as bigint) as id from e) as y using (id)
+select id, x.c from e as x join e as y using (id) join (select s16 as id, b from e) as z using (id) where z.b
+select count(*), b from e as x join (select distinct b, c from e) as y using (b, c) group by b
+select * from e as x join e as y using (id)
+select id from e as x left anti join (select s8 as id from e) as y using (id)
 select x.id, y.id as other from e as x, e as y right join e as z on x.id = z.id and y.id = z.id
 """.strip().splitlines()
 
@@ -131,9 +161,7 @@ class Both:
     def translated(self, sql: str) -> tuple[str, Column]:
         start = len(sql) - 1
         table = TableOf('"e"', tuple(Output(one.name, one) for one in self.columns))
-        tree = syntax_tree(sql)
-        check_precedence(tree)
-        found, outputs = Query({start: table}, Zone("UTC")).translated(tree)
+        found, outputs = Query({start: table}, Zone("UTC")).translated(tree_of(sql))
         return found, outputs[1].type
 
     def in_spark(self, sql: str) -> dict[int, Any]:
@@ -184,15 +212,15 @@ def test_no_expression_has_another_value_in_duckdb(lakes: Session) -> None:
             if not t.same(kind, wanted) or own_type != meant or (differs and text not in PASSING):
                 wrong.append((text, str(wanted.type), own_type, differs))
             kinds["same" if len(there) == len(here) else "fails there"] += 1
-    assert wrong == []
+    assert not wrong, "\n".join(map(str, wrong))
     assert kinds["same"] >= 250
-    assert kinds["fails there"] <= 15
+    assert kinds["fails there"] <= 25
 
 
 def test_views_have_the_same_rows_for_duckdb(lakes: Session) -> None:
     kept = []
     for number, query in enumerate(QUERIES):
-        with suppress(SparkRoomError):
+        with suppress(SparkRoomError, StatementError):
             lakes.run(f"create view v{number} as {query}")
             kept.append(number)
     names = [*(f"v{number}" for number in kept), *(f"w{number}" for number in kept)]

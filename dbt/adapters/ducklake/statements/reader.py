@@ -10,6 +10,7 @@ from typing import ClassVar, NamedTuple, TypeVar
 import sqlglot
 from sqlglot import TokenError, exp
 from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokens import Token, TokenType
 
 from dbt.adapters.ducklake.statements.errors import NotUnderstood, Place, StatementError
@@ -265,7 +266,13 @@ def _start_of_query(before: str) -> int:
 
 def syntax_tree(sql: str) -> exp.Expr:
     """The syntax tree of a text of Spark's SQL, with the places of names in it. SqlglotError, RecursionError."""
-    return sqlglot.parse_one(_with_escapes(sql), dialect="spark")
+    try:
+        return sqlglot.parse_one(_with_escapes(sql), dialect="spark")
+    except (AttributeError, TypeError, ValueError, LookupError) as error:
+        # sqlglot stumbles over some texts, such as queries in pipes, without an error of its own.
+        if isinstance(error, SqlglotError):
+            raise
+        raise ParseError(f"it cannot be parsed: {error}") from error
 
 
 def _with_escapes(sql: str) -> str:

@@ -27,6 +27,14 @@ from dbt.adapters.ducklake.statements.translation.views import (
 from dbt.adapters.ducklake.statements.writing import writing
 
 _CODE = "CREATE VIEW"
+# Settings that change what a query means, with the values for which views are translated.
+_READ_BY = {
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false", "spark.sql.orderByOrdinal": "true",
+    "spark.sql.groupByOrdinal": "true", "spark.sql.groupByAliases": "true",
+    "spark.sql.parser.escapedStringLiterals": "false", "spark.sql.caseSensitive": "false",
+    "spark.sql.timestampType": "timestamp_ltz", "spark.sql.ansi.relationPrecedence": "false",
+    "spark.sql.legacy.setopsPrecedence.enabled": "false",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -112,19 +120,23 @@ def _in_lake(session: LakeSession, statement: CreateView) -> Outcome:
 
 @dataclass(frozen=True)
 class Analysed:
-    """The view's query with whole names, the names and types that Spark finds for its columns, and the session's time
-    zone. `named` are the columns under the names that the view gives them."""
+    """The view's query with whole names, the names and types that Spark finds for its columns, the session's time zone,
+    and a setting by which Spark reads the query in another way than usual. `named` are the columns under the names that
+    the view gives them."""
 
     sql: str
     columns: list[tuple[str, str]]
     named: list[tuple[str, str]]
     zone: str
+    unusual: str | None
 
 
 def _analysed(session: LakeSession, statement: CreateView) -> Analysed:
     with session.spark.job(f"{_CODE} {statement.name}") as spark, reading(session) as found:
         columns = query_columns(spark, bound(found, spark, statement.query))
         zone = setting(spark, "spark.sql.session.timeZone", "UTC")
+        changed = (key for key, usual in _READ_BY.items() if setting(spark, key, usual).lower() != usual)
+        unusual = next(changed, None)
         names = names_in(statement.query)
         in_spark = _with_whole_names(session, statement, names, tables_in(found, spark, statement.query, names))
     named = [name for name, _ in statement.columns] or [name for name, _ in columns]
@@ -139,7 +151,9 @@ def _analysed(session: LakeSession, statement: CreateView) -> Analysed:
             f"create view {statement.name}", f"it names {len(named)} columns and its query has {len(columns)}",
             "Name them all or none.", statement.name.place,
         )  # fmt: skip
-    return Analysed(in_spark, columns, [(name, kind) for name, (_, kind) in zip(named, columns, strict=True)], zone)
+    return Analysed(
+        in_spark, columns, [(name, kind) for name, (_, kind) in zip(named, columns, strict=True)], zone, unusual
+    )
 
 
 def _with_whole_names(
@@ -185,6 +199,8 @@ def _refuse_temporary(session: LakeSession, statement: CreateView, use: TableUse
 
 def _for_duckdb(session: LakeSession, name: LakeName, made: Analysed) -> str | None:
     try:
+        if made.unusual is not None:
+            raise Untranslatable(None, f"the session's setting {made.unusual} gives the query another meaning")
         return query_for_duckdb(session.lake(name.lake).snapshot(), name.lake, made.sql, made.columns, made.zone)
     except Untranslatable as refused:
         session.warn(f"View {name} is for Spark only: {reason_of(refused)}.")

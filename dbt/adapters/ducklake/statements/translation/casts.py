@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
 from dbt.adapters.ducklake.lake import Column
 from dbt.adapters.ducklake.statements.translation.typed import Typed, Untranslatable, error
 from dbt.adapters.ducklake.statements.translation.types import (
     FLOATS,
+    decimal_of,
     duckdb_type,
     is_decimal,
     is_exact,
@@ -17,16 +20,21 @@ from dbt.adapters.ducklake.statements.translation.types import (
 )
 
 # What Spark takes off both ends of a text before it reads a value in it.
-_SPACE = r"[\x00-\x20\x7f]*"
-_NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+_SPACE = r"[\x01-\x20\x7f]*"
+_NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)"
 _FORMS = {
     "whole": rf"{_SPACE}[+-]?\d+{_SPACE}",
+    "float": rf"{_SPACE}{_NUMBER}([eE][+-]?\d+)?{_SPACE}",
     "decimal": rf"{_SPACE}{_NUMBER}{_SPACE}",
     "date": rf"{_SPACE}\d{{4}}-\d\d-\d\d{_SPACE}",
-    "timestamp": rf"{_SPACE}\d{{4}}-\d\d-\d\d([ T]\d\d:\d\d:\d\d(\.\d{{1,6}})?)?{_SPACE}",
+    "timestamp": rf"{_SPACE}\d{{4}}-\d\d-\d\d([ T]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{{1,6}})?)?{_SPACE}",
 }
+_DIGITS_OF_DOUBLE = 15
 _TRUE, _FALSE = "'t', 'true', 'y', 'yes', '1'", "'f', 'false', 'n', 'no', '0'"
 _FIXED_ZONES = frozenset({"utc", "etc/utc", "gmt", "z", "+00:00"})
+# Zones of which Java and DuckDB have different rules: those that have no place, and one in another time zone database.
+_PLACE = re.compile(r"[A-Za-z]+(/[A-Za-z_]+)+")
+_UNLIKE = frozenset({"america/tijuana", "america/ensenada", "america/santa_isabel", "mexico/bajanorte"})
 
 
 class Zone:
@@ -47,8 +55,11 @@ class Zone:
 
     @property
     def _safe(self) -> str:
-        name = "UTC" if self.name.lower() in _FIXED_ZONES else self.name
-        return name.replace("'", "''")
+        if self.name.lower() in _FIXED_ZONES:
+            return "UTC"
+        if not _PLACE.fullmatch(self.name) or self.name.lower() in _UNLIKE:
+            raise Untranslatable(None, f"the session's time zone {self.name} is another one for DuckDB")
+        return self.name
 
 
 def to_double(value: Typed) -> str:
@@ -95,7 +106,12 @@ def _cast(value: Typed, wanted: Column, zone: Zone, node: exp.Expr | None, is_tr
     if is_number(value.type) and is_number(wanted):
         return _between_numbers(value, wanted, function)
     if value.kind == "boolean" and is_number(wanted):
-        return f"CAST({value.sql} AS {kind})"
+        # Without a digit before the point there is no place for 1.
+        return (
+            None
+            if is_decimal(wanted) and wanted.type.precision == wanted.type.scale
+            else f"CAST({value.sql} AS {kind})"
+        )
     if is_number(value.type) and name == "boolean":
         return f"({value.sql} <> 0)"
     return _between_moments(value, name, zone, node)
@@ -125,15 +141,28 @@ def _between_numbers(value: Typed, wanted: Column, function: str) -> str | None:
     if wanted.type.name == "float32":
         return f"CAST({value.sql} AS FLOAT)" if is_whole(value.type) or value.kind in FLOATS else None
     if is_whole(wanted):
+        # What is past the greatest number is rounded to it, and a decimal goes through a double.
+        if value.kind in FLOATS and function == "TRY_CAST":
+            return None
+        if is_decimal(value.type) and value.type.type.precision > _DIGITS_OF_DOUBLE and wanted.type.name != "int64":
+            return None
         # Spark cuts a fraction off, DuckDB rounds.
         return f"{function}({value.sql if is_whole(value.type) else f'trunc({value.sql})'} AS {kind})"
     if is_exact(value.type):
         return f"{function}({value.sql} AS {kind})"
-    # Of a double, Spark takes the digits of its shortest text.
-    return f"{function}(CAST({value.sql} AS VARCHAR) AS {kind})" if value.kind == "float64" else None
+    if value.kind != "float64":
+        return None
+    # Spark takes the digits of a double's text. DuckDB rounds one with an exponent up.
+    text = f"CAST({value.sql} AS VARCHAR)"
+    refused = error("This number is too small or too large to be the same decimal in DuckDB and in Spark.")
+    return f"CASE WHEN contains({text}, 'e') THEN {refused} ELSE {function}({text} AS {kind}) END"
 
 
 def _to_text(value: Typed, zone: Zone) -> str | None:
+    if is_decimal(value.type) and value.type.type.precision == value.type.type.scale:
+        # DuckDB writes such a number without the zero before its point.
+        wider = decimal_of(value.type.type.precision + 1, value.type.type.scale)
+        return None if wider is None else f"CAST(CAST({value.sql} AS {duckdb_type(wider)}) AS VARCHAR)"
     if is_exact(value.type) or value.kind == "boolean":
         return f"CAST({value.sql} AS VARCHAR)"
     if value.kind == "date":
@@ -167,10 +196,10 @@ def _from_text(value: Typed, wanted: Column, zone: Zone, node: exp.Expr | None, 
         )
     if is_whole(wanted):
         form, read = _FORMS["whole"], f"{'TRY_CAST' if is_try else 'CAST'}({trimmed} AS {kind})"
-    elif is_decimal(wanted):
-        form, read = _FORMS["decimal"], f"{'TRY_CAST' if is_try else 'CAST'}({trimmed} AS {kind})"
+    elif is_decimal(wanted) and not is_try:
+        form, read = _FORMS["decimal"], f"CAST({trimmed} AS {kind})"
     elif name == "float64" and not is_try:
-        form, read = _FORMS["decimal"], f"CAST({trimmed} AS DOUBLE)"
+        form, read = _FORMS["float"], f"CAST({trimmed} AS DOUBLE)"
     elif name == "date" and not is_try:
         form, read = _FORMS["date"], f"CAST({trimmed} AS DATE)"
     elif name in ("timestamp", "timestamptz") and not is_try:
@@ -185,7 +214,7 @@ def _from_text(value: Typed, wanted: Column, zone: Zone, node: exp.Expr | None, 
     )
 
 
-_SPACES = " || ".join(["' '", *(f"chr({code})" for code in range(1, 32))])
+_SPACES = " || ".join(["' '", *(f"chr({code})" for code in (*range(1, 32), 127))])
 
 
 def _wrong(kind: str) -> str:

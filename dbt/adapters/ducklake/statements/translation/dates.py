@@ -19,9 +19,9 @@ _PARTS: dict[type[exp.Expr], tuple[str, int]] = {
 }  # fmt: skip
 _OF_CLOCK: dict[type[exp.Expr], str] = {exp.Hour: "hour", exp.Minute: "minute", exp.Second: "second"}
 _NAMED = {"year": "year", "month": "month", "day": "day", "quarter": "quarter", "hour": "hour", "minute": "minute"}
-_UNITS = {"year": "year", "yyyy": "year", "yy": "year", "quarter": "quarter", "month": "month", "mon": "month",
+UNITS = {"year": "year", "yyyy": "year", "yy": "year", "quarter": "quarter", "month": "month", "mon": "month",
           "mm": "month", "week": "week"}  # fmt: skip
-_UNITS_OF_TIME = _UNITS | {"day": "day", "dd": "day", "hour": "hour", "minute": "minute", "second": "second",
+UNITS_OF_TIME = UNITS | {"day": "day", "dd": "day", "hour": "hour", "minute": "minute", "second": "second",
                            "millisecond": "millisecond", "microsecond": "microsecond"}  # fmt: skip
 
 
@@ -82,9 +82,9 @@ def _named_part(to: Expressions, part: str, value: exp.Expr, node: exp.Expr) -> 
 def _date_add(to: Expressions, node: exp.Expr) -> Typed:
     if fold(str(node.args["unit"])) != "day":
         raise Untranslatable(node, "days are added to a date here")
-    # Spark's date_sub comes as a product with -1.
     days = node.expression
-    if isinstance(days, exp.Mul):
+    # How sqlglot reads date_sub.
+    if isinstance(days, exp.Mul) and days.expression.sql() == "-1":
         count = f"-{to.typed(days.this, 'int8', 'int16', 'int32').sql}"
     else:
         count = to.typed(days, "int8", "int16", "int32").sql
@@ -110,7 +110,7 @@ def _date_diff(to: Expressions, node: exp.Expr) -> Typed:
 
 @rule(exp.DateTrunc, takes="this unit")
 def _trunc(to: Expressions, node: exp.Expr) -> Typed:
-    unit = _UNITS.get(fold(literal_text(to, node.args["unit"])))
+    unit = UNITS.get(fold(literal_text(to, node.args["unit"])))
     if unit is None:
         raise Untranslatable(node, "Spark gives NULL for this unit")
     return Typed(f"CAST(date_trunc('{unit}', {date_of(to, node.this).sql}) AS DATE)", t.DATE)
@@ -118,7 +118,7 @@ def _trunc(to: Expressions, node: exp.Expr) -> Typed:
 
 @rule(exp.TimestampTrunc, takes="this unit")
 def _date_trunc(to: Expressions, node: exp.Expr) -> Typed:
-    unit = _UNITS_OF_TIME.get(fold(str(node.args["unit"])))
+    unit = UNITS_OF_TIME.get(fold(str(node.args["unit"])))
     if unit is None:
         raise Untranslatable(node, "Spark gives NULL for this unit")
     return Typed(to.zone.moment_of(f"date_trunc('{unit}', {clock_of(to, node.this).sql})", node), t.TIMESTAMP)

@@ -32,13 +32,17 @@ class Names(Protocol):
 
     def rows_of(self, node: exp.Expr) -> tuple[str, list[Column]]: ...
 
+    def is_filter(self, node: exp.Expr) -> bool: ...
+
 
 Rule: TypeAlias = Callable[["Expressions", exp.Expr], Typed]
 _RULES: dict[type[exp.Expr], tuple[Rule, frozenset[str]]] = {}
 # By the names of functions that sqlglot has no class for.
 _BY_NAME: dict[str, Rule] = {}
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_SPACES = "".join(map(chr, (*range(1, 33), 127)))
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?)?")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[ T](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,6})?)?")
 _SPECIAL = {"nan": "nan", "infinity": "inf", "inf": "inf", "+infinity": "inf", "-infinity": "-inf", "-inf": "-inf"}
 # What sqlglot notes of functions of Spark's that changes nothing here.
 _NOTES = frozenset({"safe", "ignore_nulls", "coalesce", "flatten", "null_if_pos_overflow", "null_propagation"})
@@ -170,11 +174,11 @@ def _literal(to: Expressions, node: exp.Expr) -> Typed:
 
 
 def _number(text: str, node: exp.Expr) -> Typed:
-    if text.isdigit():
+    if _WHOLE.fullmatch(text):
         value = int(text)
         for kind, bits in ((t.INT, 31), (t.BIGINT, 63)):
-            if value < 2**bits:
-                return Typed(f"CAST({value} AS {t.duckdb_type(kind)})", kind, number=value)
+            if -(2**bits) <= value < 2**bits:
+                return Typed(f"CAST({value} AS {t.duckdb_type(kind)})", kind, number=value, is_literal=True)
         return _decimal(Decimal(text), node)
     if set("eE") & set(text):
         return Typed(f"CAST('{float(text)!r}' AS DOUBLE)", t.DOUBLE)
@@ -192,6 +196,8 @@ def _decimal(value: Decimal, node: exp.Expr) -> Typed:
 
 @rule(exp.Neg, exp.Negative)
 def _negative(to: Expressions, node: exp.Expr) -> Typed:
+    if isinstance(node.this, exp.Literal) and not node.this.is_string and _WHOLE.fullmatch(node.this.this):
+        return _number(f"-{node.this.this}", node)
     value = to.of(node.this)
     if not t.is_number(value.type):
         raise Untranslatable(node, f"Spark would cast {value.type.type} to a number here")
@@ -228,12 +234,12 @@ def _cast(to: Expressions, node: exp.Expr) -> Typed:
     if value.text is not None and value.number is None and (known := _of_literal(to, value.text, wanted, node)):
         return known
     found = cast(value, wanted, to.zone, node, is_try)
-    return replace(found, number=value.number if t.is_whole(wanted) else None)
+    return replace(found, number=value.number if t.is_whole(wanted) else None, is_literal=False)
 
 
 def _of_literal(to: Expressions, text: str, wanted: Column, node: exp.Expr) -> Typed | None:
     """A literal with its type before it, or a cast of one: read now, as Spark does."""
-    plain = text.strip()
+    plain = text.strip(_SPACES)
     name = wanted.type.name
     if name == "date" and len(plain) == 10:
         return Typed(f"CAST({text_literal(plain)} AS DATE)", wanted) if _DAY.fullmatch(plain) else None
@@ -242,7 +248,7 @@ def _of_literal(to: Expressions, text: str, wanted: Column, node: exp.Expr) -> T
         return Typed(naive if name == "timestamp" else to.zone.moment_of(naive, node), wanted)
     if name == "float64" and plain.lower() in _SPECIAL:
         return Typed(f"CAST('{_SPECIAL[plain.lower()]}' AS DOUBLE)", wanted)
-    if t.is_whole(wanted) and plain.lstrip("+-").isdigit():
+    if t.is_whole(wanted) and _WHOLE.fullmatch(plain):
         return Typed(f"CAST({text_literal(plain)} AS {t.duckdb_type(wanted)})", wanted, number=int(plain))
     return None
 
@@ -326,6 +332,8 @@ def _between(to: Expressions, node: exp.Expr) -> Typed:
 def _in(to: Expressions, node: exp.Expr) -> Typed:
     value, query = to.of(node.this), node.args.get("query")
     if query is not None:
+        if not to.names.is_filter(node):
+            raise Untranslatable(node, "as a value, IN over a query is false in Spark if a NULL decides")
         sql, columns = to.names.rows_of(query)
         if len(columns) != 1 or not t.same(columns[0], value.type):
             raise Untranslatable(node, "IN compares values of different types")
@@ -333,8 +341,7 @@ def _in(to: Expressions, node: exp.Expr) -> Typed:
     pairs = [compared(to, value, to.of(one), node) for one in node.expressions]
     first = pairs[0][0]
     if any(pair[0].sql != first.sql for pair in pairs):
-        equal = " OR ".join(f"{one.sql} = {other.sql}" for one, other in pairs)
-        return Typed(f"({equal})", t.BOOLEAN)
+        raise Untranslatable(node, "IN compares values of different types")
     return Typed(f"({first.sql} IN ({', '.join(other.sql for _, other in pairs)}))", t.BOOLEAN)
 
 
@@ -455,8 +462,11 @@ def _shifted_day(one: Typed, other: Typed, sign: str, node: exp.Expr) -> Typed:
     raise Untranslatable(node, f"{one.type.type} {sign} {other.type.type} is another thing in DuckDB")
 
 
-def _digits(value: Typed) -> tuple[int, int]:
+def _digits(value: Typed, node: exp.Expr) -> tuple[int, int]:
     """Precision and scale, of a whole literal those that it has, as in Spark."""
+    if value.number is not None and not value.is_literal:
+        # A literal with a suffix, such as 5L, looks like a cast here.
+        raise Untranslatable(node, "it is not known whether this number is a literal to Spark")
     if value.number is not None:
         return max(1, len(str(abs(value.number)))), 0
     return t.digits(value.type)
@@ -464,7 +474,7 @@ def _digits(value: Typed) -> tuple[int, int]:
 
 def _exact(one: Typed, other: Typed, sign: str, node: exp.Expr) -> Typed:
     """With decimals: by 38 digits in DuckDB, as long as Spark does not round either."""
-    (precision, scale), (more, further) = _digits(one), _digits(other)
+    (precision, scale), (more, further) = _digits(one, node), _digits(other, node)
     if sign == "*":
         wanted = t.decimal_of(precision + more + 1, scale + further)
         behind = scale

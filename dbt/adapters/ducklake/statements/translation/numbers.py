@@ -42,7 +42,7 @@ def _round(to: Expressions, node: exp.Expr) -> Typed:
             f"CAST(round(CAST({value.sql} AS DECIMAL(38,{scale})), {kept}) AS {t.duckdb_type(wanted)})", wanted
         )
     if t.is_whole(value.type) and places >= 0:
-        return value
+        return Typed(value.sql, value.type)
     if value.kind == "float64" and places == 0:
         # Plus zero, as Spark has no negative zero after rounding.
         return Typed(f"(round({value.sql}) + 0.0)", t.DOUBLE)

@@ -14,7 +14,7 @@ from dbt.adapters.ducklake.statements.translation import aggregates, dates, numb
 from dbt.adapters.ducklake.statements.translation import types as t
 from dbt.adapters.ducklake.statements.translation.aggregates import ordered
 from dbt.adapters.ducklake.statements.translation.casts import Zone, widened
-from dbt.adapters.ducklake.statements.translation.expressions import Expressions, field_of
+from dbt.adapters.ducklake.statements.translation.expressions import Expressions, compared, field_of
 from dbt.adapters.ducklake.statements.translation.typed import Typed, Untranslatable, quoted
 
 _RULES = (aggregates, dates, numbers, texts)
@@ -49,6 +49,8 @@ class Scope:
     outer: Scope | None = None
     # Of the select list: names that GROUP BY, HAVING and ORDER BY may use, and those after them in the list.
     aliases: dict[str, Typed] = field(default_factory=dict)
+    # The columns that joins with USING made one, by their folded names.
+    merged: dict[str, tuple[Relation, Output] | Typed] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,8 @@ class Query:
         self._raw = False
         self._scope = Scope()
         self._ctes: dict[str, tuple[Output, ...]] = {}
+        # The conditions of WHERE that decide about a row by themselves, or with AND, OR and NOT.
+        self._filters: set[int] = set()
         self.expressions = Expressions(self)
 
     def translated(self, node: exp.Expr) -> tuple[str, tuple[Output, ...]]:
@@ -85,16 +89,16 @@ class Query:
 
     def column(self, node: exp.Column) -> Typed:
         parts = [part.name for part in node.parts]
-        scope: Scope | None = self._scope
-        while scope is not None:
+        found = self._in_scope(self._scope, parts, node)
+        if found is None and len(parts) == 1:
+            found = self._scope.aliases.get(fold(parts[0]))
+        scope = self._scope.outer
+        while found is None and scope is not None:
             found = self._in_scope(scope, parts, node)
-            if found is not None:
-                return found
             scope = scope.outer
-        alias = self._scope.aliases.get(fold(parts[0])) if len(parts) == 1 else None
-        if alias is None:
+        if found is None:
             raise Untranslatable(node, f"{'.'.join(parts)} is not known here")
-        return alias
+        return found
 
     def _in_scope(self, scope: Scope, parts: Sequence[str], node: exp.Column) -> Typed | None:
         """The column by its relation's alias, or by itself, with fields behind it."""
@@ -108,15 +112,16 @@ class Query:
                 if fold(column.name) == fold(parts[taken])
                 and (not taken or (relation.alias and fold(relation.alias) == fold(parts[0])))
             ]
+            merged = scope.merged.get(fold(parts[0])) if not taken else None
+            if isinstance(merged, Typed):
+                return _field_below(merged, parts[1:], node)
+            found = found if merged is None else [merged]
             if len(found) > 1:
                 raise Untranslatable(node, f"{'.'.join(parts)} may be of more than one table")
             if found:
                 if self._raw and len(parts) == taken + 1:
                     return Typed(_column_of(*found[0]), found[0][1].type)
-                value = _value(*found[0], node)
-                for name in parts[taken + 1 :]:
-                    value = field_of(value, name, node)
-                return value
+                return _field_below(_value(*found[0], node), parts[taken + 1 :], node)
         return None
 
     def one_value(self, node: exp.Expr) -> Typed:
@@ -128,6 +133,9 @@ class Query:
     def exists(self, node: exp.Expr) -> str:
         sql, _ = self._inner(node)
         return f"EXISTS ({sql})"
+
+    def is_filter(self, node: exp.Expr) -> bool:
+        return id(node) in self._filters
 
     def rows_of(self, node: exp.Expr) -> tuple[str, list[Column]]:
         sql, columns = self._inner(node.this if isinstance(node, exp.Subquery) else node)
@@ -189,13 +197,26 @@ class Query:
         )
         word = {exp.Union: "UNION", exp.Except: "EXCEPT", exp.Intersect: "INTERSECT"}[type(node)]
         every = "" if node.args.get("distinct") else " ALL"
-        sql = f"{_as(left, columns, outputs)} {word}{every} {_as(right, others, outputs)}"
+        one, other = (self._branch(sql, given, outputs, not every) for sql, given in ((left, columns), (right, others)))
+        sql = f"{one} {word}{every} {other}"
         own = self._scope
         self._scope = Scope([Relation("", outputs)], own.outer)
         try:
             return f"{sql}{self._end(node)}", outputs
         finally:
             self._scope = own
+
+    def _branch(self, sql: str, columns: Sequence[Output], wanted: Sequence[Output], is_distinct: bool) -> str:
+        """A branch of a set operation with the types that both have in common."""
+        if is_distinct and any(one.type.type.name in t.FLOATS for one in wanted):
+            raise Untranslatable(None, "of equal numbers, 0.0 and -0.0, Spark shows the first kind")
+        # By place: names may be there twice.
+        names = [f"_ducklake_{place}" for place in range(len(columns))]
+        values = ", ".join(
+            widened(Typed(quoted(name), one.type), other.type, self.zone, None).sql + f" AS {quoted(other.name)}"
+            for name, one, other in zip(names, columns, wanted, strict=True)
+        )
+        return f"SELECT {values} FROM ({sql}) AS _ducklake_branch({', '.join(map(quoted, names))})"
 
     def _same_type(self, one: Output, other: Output, node: exp.Expr) -> Column:
         found = t.common(one.type, other.type)
@@ -222,17 +243,59 @@ class Query:
             star = self._star(projection)
             shown += [star] if star else [f"{value.sql} AS {quoted(name)}" for name, value in found]
         if (where := node.args.get("where")) is not None:
-            clauses.append(f" WHERE {to.boolean(where.this)}")
+            clauses.append(f" WHERE {self._filtered(where.this)}")
         if (group := node.args.get("group")) is not None:
             clauses.append(f" GROUP BY {self._keys(group, node)}")
         if (having := node.args.get("having")) is not None:
+            self._refuse_shadowing(having.this)
             clauses.append(f" HAVING {to.boolean(having.this)}")
         distinct = node.args.get("distinct")
         if distinct is not None and distinct.args.get("on"):
             raise Untranslatable(node, "DISTINCT ON")
+        if distinct is not None and any(value.kind in t.FLOATS for _, value in values):
+            raise Untranslatable(node, "of equal numbers, 0.0 and -0.0, Spark shows the first kind")
         head = f"SELECT {'DISTINCT ' if distinct is not None else ''}{', '.join(shown)}"
         outputs = tuple(Output(name, value.type) for name, value in values)
         return head + "".join(clauses) + self._end(node), outputs
+
+    def _joined_by(self, name: str, before: Sequence[Relation], scope: Scope, word: str, node: exp.Expr) -> str:
+        """The condition of one column in USING. From then on its plain name means one column of both sides."""
+        own = Scope([one for one in scope.relations if one not in before])
+        left = scope.merged.get(fold(name)) or _only_column(name, before, node)
+        right = _only_column(name, own.relations, node)
+        one, other = (side if isinstance(side, Typed) else _value(*side, node) for side in (left, right))
+        pair = compared(self.expressions, one, other, node)
+        if word in ("SEMI JOIN", "ANTI JOIN"):
+            scope.relations[:] = before
+        elif word == "FULL JOIN":
+            first, second = self.expressions.alike([one, other], node)
+            scope.merged[fold(name)] = Typed(f"coalesce({first.sql}, {second.sql})", first.type)
+        else:
+            scope.merged[fold(name)] = right if word == "RIGHT JOIN" else left
+        return f"{pair[0].sql} = {pair[1].sql}"
+
+    def _filtered(self, node: exp.Expr) -> str:
+        """The condition of WHERE, in which the names of the select list do not count."""
+        parts = [node]
+        for part in parts:
+            if isinstance(part, exp.And | exp.Or):
+                parts += [part.this, part.expression]
+            elif isinstance(part, exp.Not | exp.Paren):
+                parts.append(part.this)
+        self._filters |= set(map(id, parts))
+        aliases, self._scope.aliases = self._scope.aliases, {}
+        try:
+            return self.expressions.boolean(node)
+        finally:
+            self._scope.aliases = aliases
+
+    def _refuse_shadowing(self, node: exp.Expr) -> None:
+        """In HAVING and ORDER BY, Spark takes the select list's names before the tables'."""
+        for column in node.find_all(exp.Column):
+            alias = self._scope.aliases.get(fold(column.name)) if not column.table else None
+            own = None if alias is None else self._in_scope(self._scope, [column.name], column)
+            if alias is not None and own is not None and own.sql != alias.sql:
+                raise Untranslatable(node, f"{column.name} is a column and another one in the select list")
 
     def _star(self, node: exp.Expr) -> str | None:
         if isinstance(node, exp.Star) and not node.args.get("except_"):
@@ -244,9 +307,11 @@ class Query:
         """The columns of one entry of a select list."""
         if isinstance(node, exp.Star):
             _refuse_others(node, "except_")
+            self._refuse_merged(node)
             return self._all_columns(self._scope.relations, node.args.get("except_") or ())
         if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
             _refuse_others(node.this, "except_")
+            self._refuse_merged(node)
             named = [one for one in self._scope.relations if one.alias and fold(one.alias) == fold(node.table)]
             if len(named) != 1:
                 raise Untranslatable(node, f"{node.table} is not known here")
@@ -260,6 +325,10 @@ class Query:
         # Spark names it by its text.
         self._unnamed += 1
         return [(f"{UNNAMED}{self._unnamed}", self.expressions.of(node))]
+
+    def _refuse_merged(self, node: exp.Expr) -> None:
+        if self._scope.merged:
+            raise Untranslatable(node, "the columns of a join with USING come in another order")
 
     def _passed_on(self, node: exp.Expr) -> Typed:
         """A value of the select list: a column keeps the type that it has in the lake."""
@@ -283,15 +352,17 @@ class Query:
     def _keys(self, group: exp.Expr, node: exp.Select) -> str:
         _refuse_others(group, "expressions all")
         if group.args.get("all"):
-            return "ALL"
+            plain = [one for one in node.expressions if not one.find(exp.AggFunc)]
+            if not all(one.find(exp.Column, exp.Star) for one in plain):
+                raise Untranslatable(group, "GROUP BY ALL with a constant")
         values = [one for projection in node.expressions for one in self._projected(projection)]
         found = []
-        for key in group.expressions:
-            if isinstance(key, exp.Literal) and not key.is_string:
-                found.append(values[int(key.this) - 1][1].sql)
-            else:
-                found.append(self.expressions.of(key).sql)
-        return ", ".join(found)
+        for key in map(_without_parentheses, group.expressions):
+            value = values[_place(key, len(values)) - 1][1] if _is_place(key) else self.expressions.of(key)
+            if value.kind in t.FLOATS:
+                raise Untranslatable(group, "of equal numbers, 0.0 and -0.0, Spark shows the first kind")
+            found.append(value.sql)
+        return "ALL" if group.args.get("all") else ", ".join(found)
 
     def _end(self, node: exp.Expr) -> str:
         """ORDER BY, LIMIT and OFFSET."""
@@ -307,8 +378,8 @@ class Query:
         return sql
 
     def _order_key(self, node: exp.Expr) -> str:
-        key = node.this
-        if isinstance(key, exp.Literal) and not key.is_string:
+        key = _without_parentheses(node.this)
+        if _is_place(key):
             down = bool(node.args.get("desc"))
             first = node.args.get("nulls_first")
             nulls = "FIRST" if (first if first is not None else not down) else "LAST"
@@ -319,6 +390,7 @@ class Query:
             down, first = bool(node.args.get("desc")), node.args.get("nulls_first")
             nulls = "FIRST" if (first if first is not None else not down) else "LAST"
             return f"{quoted(key.name)} {'DESC' if down else 'ASC'} NULLS {nulls}"
+        self._refuse_shadowing(key)
         return ordered(self.expressions, node)
 
     # FROM.
@@ -361,16 +433,21 @@ class Query:
             raise Untranslatable(node, "a natural join goes by the columns that the tables have now")
         side, kind = str(node.args.get("side") or "").upper(), str(node.args.get("kind") or "").upper()
         word = _JOINS.get(kind if kind in ("CROSS", "SEMI", "ANTI") else side)
-        if word is None or node.args.get("using"):
-            raise Untranslatable(node, "the columns of a join with USING come in another order")
-        before = list(scope.relations)
+        if word is None:
+            raise Untranslatable(node, f"a {side} {kind} join is not known here")
+        before, using = list(scope.relations), node.args.get("using") or []
         sql = self._source(node.this, scope)
         on = node.args.get("on")
         condition = "" if on is None else f" ON {self.expressions.boolean(on)}"
+        if using:
+            keys = [self._joined_by(key.name, before, scope, word, node) for key in using]
+            return f" {word} {sql} ON {' AND '.join(keys)}"
         if word in ("SEMI JOIN", "ANTI JOIN"):
             scope.relations[:] = before
-        if on is None:
+        if on is None and word == "JOIN":
             word = "CROSS JOIN"
+        elif on is None and word != "CROSS JOIN":
+            condition = " ON TRUE"
         return f" {word} {sql}{condition}"
 
 
@@ -399,13 +476,33 @@ def _value(relation: Relation, column: Output, node: exp.Expr | None) -> Typed:
 _KNOWN = frozenset({*t.WHOLE, *t.FLOATS, *t.MOMENTS, "boolean", "decimal", "varchar", "blob", "struct", "list", "map"})
 
 
-def _as(sql: str, columns: Sequence[Output], wanted: Sequence[Output]) -> str:
-    """A branch of a set operation with the types that both have in common."""
-    values = [
-        widened(Typed(quoted(one.name), one.type), other.type, Zone("UTC"), None).sql + f" AS {quoted(other.name)}"
-        for one, other in zip(columns, wanted, strict=True)
-    ]
-    return f"SELECT {', '.join(values)} FROM ({sql})"
+def _field_below(value: Typed, names: Sequence[str], node: exp.Expr) -> Typed:
+    for name in names:
+        value = field_of(value, name, node)
+    return value
+
+
+def _only_column(name: str, relations: Sequence[Relation], node: exp.Expr) -> tuple[Relation, Output]:
+    found = [(one, column) for one in relations for column in one.columns if fold(column.name) == fold(name)]
+    if len(found) != 1 or not found[0][0].alias:
+        raise Untranslatable(node, f"{name} is not one column of a table with a name")
+    return found[0]
+
+
+def _without_parentheses(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def _is_place(key: exp.Expr) -> bool:
+    return isinstance(key, exp.Literal) and not key.is_string
+
+
+def _place(key: exp.Expr, count: int) -> int:
+    if not key.name.isdecimal() or not 0 < int(key.name) <= count:
+        raise Untranslatable(key, "it is no place in the select list")
+    return int(key.name)
 
 
 def _renamed(columns: Sequence[Output], names: Sequence[str], node: exp.Expr) -> tuple[Output, ...]:

@@ -18,6 +18,7 @@ from dbt.adapters.ducklake.statements.translation.typed import Typed, Untranslat
 # Letters whose other case is more than one letter for Spark, or that DuckDB does not know; found by asking both.
 _UPPER = "ŉƛǰɤΐΰև\u1c8aẖẗẘẙẚὐὒὔὖᾀ-ᾯᾲᾳᾴᾶᾷᾼῂῃῄῆῇῌῒΐῖῗῢΰῤῦῧῲῳῴῶῷῼ\ua7cd\ua7dbﬀ-ﬆﬓ-ﬗ\U00010d70-\U00010d85"
 _LOWER = "İΣ\u1c89\ua7cb\ua7cc\ua7da\ua7dc\U00010d50-\U00010d65"
+_LEAST_INT = -(2**31)
 _NO_WILDCARDS = frozenset("\\")
 
 
@@ -60,7 +61,8 @@ def _joined(values: list[Typed]) -> Typed:
     if all(text is not None for text in texts):
         whole = "".join(text or "" for text in texts)
         return Typed(text_literal(whole), t.STRING, text=whole)
-    return _text(f"({' || '.join(value.sql for value in values)})")
+    # With a NULL among them it would be an integer to DuckDB.
+    return _text(f"CAST({' || '.join(value.sql for value in values)} AS VARCHAR)")
 
 
 @rule(exp.ConcatWs)
@@ -123,24 +125,34 @@ def _substring(to: Expressions, node: exp.Expr) -> Typed:
         # Spark begins at 1 if it is told 0.
         more = "" if count is None else f", {count.number}"
         return _text(f"substring({value}, {max(1, start.number)}{more})")
+    if start.number is not None and start.number <= _LEAST_INT:
+        raise Untranslatable(node, "Spark's count of letters overflows")
+    # DuckDB's greatest and least pass over NULLs.
+    known = f"{start.sql} IS NOT NULL" + ("" if count is None else f" AND {count.sql} IS NOT NULL")
+    refused = f"WHEN {start.sql} <= {_LEAST_INT} THEN {error('With this start, the place overflows in Spark.')}"
     size = f"length({value})"
     first = f"CASE WHEN {start.sql} < 0 THEN {size} + {start.sql} ELSE greatest({start.sql} - 1, 0) END"
     if count is None:
-        return _text(f"substring({value}, greatest({first}, 0) + 1)")
+        return _text(f"CASE {refused} WHEN {known} THEN substring({value}, greatest({first}, 0) + 1) END")
     after = f"least({size}, ({first}) + greatest({count.sql}, 0))"
-    return _text(f"substring({value}, greatest({first}, 0) + 1, greatest(0, {after} - greatest({first}, 0)))")
+    cut = f"substring({value}, greatest({first}, 0) + 1, greatest(0, {after} - greatest({first}, 0)))"
+    return _text(f"CASE {refused} WHEN {known} AND {value} IS NOT NULL THEN {cut} END")
 
 
 @rule(exp.Left)
 def _left(to: Expressions, node: exp.Expr) -> Typed:
     count = to.whole(node.expression)
-    return _text(f"left({to.text(node.this).sql}, greatest({count.sql}, 0))")
+    return _text(f"left({to.text(node.this).sql}, {_not_below_zero(count)})")
 
 
 @rule(exp.Right)
 def _right(to: Expressions, node: exp.Expr) -> Typed:
     count = to.whole(node.expression)
-    return _text(f"right({to.text(node.this).sql}, greatest({count.sql}, 0))")
+    return _text(f"right({to.text(node.this).sql}, {_not_below_zero(count)})")
+
+
+def _not_below_zero(count: Typed) -> str:
+    return f"CASE WHEN {count.sql} < 0 THEN 0 ELSE {count.sql} END"
 
 
 @rule(exp.Replace, takes="this expression replacement")
@@ -152,7 +164,7 @@ def _replace(to: Expressions, node: exp.Expr) -> Typed:
 
 @rule(exp.Repeat, takes="this times")
 def _repeat(to: Expressions, node: exp.Expr) -> Typed:
-    return _text(f"repeat({to.text(node.this).sql}, greatest({to.whole(node.args['times']).sql}, 0))")
+    return _text(f"repeat({to.text(node.this).sql}, {_not_below_zero(to.whole(node.args['times']))})")
 
 
 @rule(exp.Pad, takes="this expression fill_pattern is_left")

@@ -18,6 +18,8 @@ class Typed:
     type: Column
     text: str | None = None
     number: int | None = None
+    # Whether the number is a literal to Spark: a cast of one is not.
+    is_literal: bool = False
     call: str | None = None
 
     @property

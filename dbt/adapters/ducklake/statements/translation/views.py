@@ -12,10 +12,9 @@ from dbt.adapters.ducklake.spark.schema import spark_type, type_text
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.names import names_in
 from dbt.adapters.ducklake.statements.names import quoted as quoted_for_spark
-from dbt.adapters.ducklake.statements.reader import syntax_tree
 from dbt.adapters.ducklake.statements.translation.casts import Zone
 from dbt.adapters.ducklake.statements.translation.from_duckdb import query_for_spark
-from dbt.adapters.ducklake.statements.translation.precedence import check_precedence
+from dbt.adapters.ducklake.statements.translation.parsing import tree_of
 from dbt.adapters.ducklake.statements.translation.queries import UNNAMED, Output, Query, TableOf, is_unnamed
 from dbt.adapters.ducklake.statements.translation.typed import Untranslatable, quoted, text_literal
 
@@ -69,9 +68,7 @@ def _translated(snapshot: Snapshot, lake: str, sql: str, zone: Zone, depth: int)
             columns = tuple(Output(column.name, column) for column in there.columns)
         tables[use.start] = TableOf(f"{OWN_LAKE}.{quoted(there.schema.name)}.{quoted(there.name)}", columns)
     try:
-        tree = syntax_tree(sql)
-        check_precedence(tree)
-        return Query(tables, zone).translated(tree)
+        return Query(tables, zone).translated(tree_of(sql))
     except (SqlglotError, RecursionError) as error:
         first = str(error).strip().splitlines()[0].rstrip(".")
         raise Untranslatable(None, f"it cannot be read ({first})") from error
