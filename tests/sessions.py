@@ -68,6 +68,7 @@ class Session:
 
     def close(self) -> None:
         self.session.renew()
+        self.session.spark.close()
         for lake in self.lakes.values():
             lake.close()
 

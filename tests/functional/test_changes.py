@@ -14,8 +14,9 @@ from dbt.adapters.ducklake.spark.errors import JobFailed, MatchedTwice, WriteRef
 from dbt.adapters.ducklake.statements import changing
 from dbt.adapters.ducklake.statements.changing import Change
 from dbt.adapters.ducklake.statements.errors import NotAllowed, NotUnderstood
-from tests.functional.test_statements import Session, lake  # noqa: F401  a fixture
+from tests.functional.test_statements import lake  # noqa: F401  a fixture
 from tests.judge import Judge
+from tests.sessions import Session
 
 
 def snapshot(session: Session) -> int:
@@ -270,7 +271,7 @@ def test_a_view_for_a_statement_is_read_at_its_snapshot(
     before_the_commit(lake, monkeypatch, "update t set n = 20")
     lake.run(merge)
     assert lake.run("select n from t") == [(21,)]
-    assert "snapshot 4" in lake.warnings[-1]  # type: ignore[attr-defined]
+    assert "snapshot 4" in lake.warnings[-1]
 
 
 @pytest.mark.parametrize(
@@ -309,7 +310,7 @@ def test_what_came_elsewhere_in_the_table_makes_no_statement_run_again(
     before_the_commit(lake, monkeypatch, "insert into t replace where id > 4 select 7", Transaction)
     lake.run(sql)
     assert sorted(id_ for (id_,) in lake.run("select * from t")) == result
-    assert not lake.warnings  # type: ignore[attr-defined]
+    assert not lake.warnings
 
 
 def test_a_statement_that_reads_its_own_table_sees_all_that_came(
@@ -319,7 +320,7 @@ def test_a_statement_that_reads_its_own_table_sees_all_that_came(
     before_the_commit(lake, monkeypatch, "insert into t values (5, 10)", Transaction)
     lake.run("merge into t using (select 2 as id, n from others) s on t.id = s.id when not matched then insert *")
     assert lake.run("select n from t where id = 2") == [(11,)]
-    assert "which runs again" in lake.warnings[-1]  # type: ignore[attr-defined]
+    assert "which runs again" in lake.warnings[-1]
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,8 @@ ATTEMPTS: dict[str, str | None] = {
     "alter table orders rename to globex.hidden.mine": "lake|name|not",
     "comment on table hidden.treasure is 'x'": NOT_THERE,
     "create schema `../globex`": None,
-    "create table main.`../../../globex/hidden/treasure` as select 1 as id": None,
+    # Other attempts may come after it and see this table, so no secret is in its name.
+    "create table main.`../../../globex/main/orders` as select 1 as id": None,
     "create table globex.hidden.treasure2 as select 1 as id": "There is no lake",
     # Views and hooks of one's own.
     "create view v1 as select * from hidden.treasure": NOT_THERE,

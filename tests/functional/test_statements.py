@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gc
+import os
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -12,48 +14,16 @@ import pytest
 from dbt.adapters.ducklake.lake import LakeDescription, connect
 from dbt.adapters.ducklake.lake.errors import InvalidOption
 from dbt.adapters.ducklake.spark.errors import FilesNotFound, JobFailed, NullsRefused, WriteRefused
-from dbt.adapters.ducklake.spark.query import fetched
-from dbt.adapters.ducklake.spark.session import SparkHandle
 from dbt.adapters.ducklake.spark.storage import Storage
 from dbt.adapters.ducklake.statements.errors import NameNotFound, NotAllowed, NotUnderstood
 from dbt.adapters.ducklake.statements.reader import Name
-from dbt.adapters.ducklake.statements.run import run
-from dbt.adapters.ducklake.statements.session import LakeSession
 from dbt.adapters.ducklake.statements.staged import ColumnChanges, stage
-from tests.conftest import spark_settings
-from tests.judge import Judge
-
-
-class Session:
-    def __init__(self, folder: Path, session: LakeSession) -> None:
-        self.folder, self.session = folder, session
-
-    def run(self, *statements: str) -> Any:
-        """The last statement's rows, or how many rows it wrote."""
-        for sql in statements:
-            outcome = run(self.session, sql)
-        if outcome.listing is not None:
-            return list(outcome.listing.rows)
-        return outcome.rows_affected if outcome.rows is None else sorted(fetched(outcome.rows), key=repr)
-
-    def judged(self, sql: str) -> list[tuple[Any, ...]]:
-        with Judge.of_this_process().attached(f"duckdb:{self.folder}/lake.ducklake") as judge:
-            judge.run("USE lake")
-            return judge.rows(sql)
+from tests.sessions import Session
 
 
 @pytest.fixture
-def lake(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    places = {name: f"duckdb:{tmp_path}/{name}.ducklake" for name in ("lake", "other")}
-    lakes = {name: connect(LakeDescription(place)) for name, place in places.items()}
-    warnings: list[str] = []
-    session = LakeSession(lakes, "lake", "main", SparkHandle(spark_settings(tmp_path_factory)), warn=warnings.append)
-    made = Session(tmp_path, session)
-    made.warnings = warnings  # type: ignore[attr-defined]
-    yield made
-    session.renew()
-    for opened in lakes.values():
-        opened.close()
+def lake(session: Session) -> Session:
+    return session
 
 
 def test_all_that_a_column_may_say(lake: Session) -> None:
@@ -169,7 +139,7 @@ def test_a_view_that_duckdb_would_answer_otherwise_is_for_spark_alone(lake: Sess
     assert lake.run("select * from v") == [("Sun",)]
     with pytest.raises(duckdb.InvalidInputException, match="Read it with Spark"):
         lake.judged("SELECT * FROM v")
-    assert "View lake.main.v is for Spark only" in lake.warnings[0]  # type: ignore[attr-defined]
+    assert "View lake.main.v is for Spark only" in lake.warnings[0]
 
 
 def test_a_view_of_duckdb_is_read_or_refused(lake: Session) -> None:
@@ -287,8 +257,16 @@ def test_not_null_is_looked_for(lake: Session) -> None:
     assert lake.run("describe t") == [("a", "int", None)]
 
 
+@pytest.mark.skipif("DBT_DUCKLAKE_TEST_REMOTE" not in os.environ, reason="of sessions at a Connect server")
+def test_a_session_that_was_left_is_not_collected(lake: Session) -> None:
+    held = weakref.ref(lake.session.spark.session())
+    lake.session.spark.close()
+    gc.collect()
+    assert held() is not None
+
+
 def test_what_is_only_for_spark_or_loses_something_is_said(lake: Session) -> None:
-    with Judge.of_this_process().attached(f"duckdb:{lake.folder}/lake.ducklake") as judge:
+    with lake.judge() as judge:
         judge.run(
             "CREATE TABLE lake.main.t (moment TIMESTAMP_NS)",
             "INSERT INTO lake.main.t VALUES ('2026-01-01 00:00:00.123456789')",
@@ -300,7 +278,7 @@ def test_what_is_only_for_spark_or_loses_something_is_said(lake: Session) -> Non
     lake.run(f"create view v as select * from parquet.`{path}`")
     lake.run(f"create view w as select * from read_files('{path}')")
     assert lake.run("select v.id, w.id from v join w on true") == [(1, 1)]
-    assert [text.split(":")[0] for text in lake.warnings] == [  # type: ignore[attr-defined]
+    assert [text.split(":")[0] for text in lake.warnings] == [
         "moment of main.t", "View lake.main.v is for Spark only", "View lake.main.w is for Spark only",
     ]  # fmt: skip
     with pytest.raises(duckdb.Error, match="Read it with Spark"):

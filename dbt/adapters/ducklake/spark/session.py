@@ -83,6 +83,9 @@ _CANCEL_AGAIN = 0.2
 _lock = threading.Lock()
 _application: SparkSession | None = None
 _settings: SparkSettings | None = None
+# Every session at a Connect server, so that none is ever collected: PySpark's destructor waits for the threads that all
+# sessions share, and one of them may wait for the lock under which the collection began. Then the process hangs.
+_at_servers: list[SparkSession] = []
 
 
 def new_session(settings: SparkSettings) -> SparkSession:
@@ -306,6 +309,7 @@ def _connected(settings: SparkSettings) -> SparkSession:
         session.version  # noqa: B018  the first question opens the connection
     except Exception as error:
         raise SparkUnavailable(settings.where, first_line(error)) from error
+    _at_servers.append(session)
     return session  # type: ignore[no-any-return]
 
 
