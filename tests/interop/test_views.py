@@ -23,7 +23,8 @@ from dbt.adapters.ducklake.statements.errors import StatementError
 from dbt.adapters.ducklake.statements.translation import types as t
 from dbt.adapters.ducklake.statements.translation.casts import Zone
 from dbt.adapters.ducklake.statements.translation.parsing import tree_of
-from dbt.adapters.ducklake.statements.translation.queries import Output, Query, TableOf
+from dbt.adapters.ducklake.statements.translation.queries import Query, TableOf
+from dbt.adapters.ducklake.statements.translation.relations import Output
 from dbt.adapters.ducklake.statements.translation.typed import Untranslatable
 from tests.conftest import spark_settings
 from tests.sessions import Session, session_over
@@ -97,6 +98,7 @@ select b, count(*) as n from e group by all
 select distinct -g as a from e
 select -g as a, count(*) as n from e group by -g
 select -g as a from e intersect select g from e
+select -g as a, count(*) as n from e group by all
 select i as s16, count(*) as n from e group by i, s16 having s16 > 3
 select count(*) as n from e group by 1.5
 select e.id from e |> limit 3 |> order by id desc |> limit 1
@@ -108,6 +110,8 @@ select id, x.c from e as x join e as y using (id) join (select s16 as id, b from
 select count(*), b from e as x join (select distinct b, c from e) as y using (b, c) group by b
 select * from e as x join e as y using (id)
 select id from e as x left anti join (select s8 as id from e) as y using (id)
+select id, c from e as x semi join (select id, b from e where id < 8) as y using (id, b)
+select id, c from e as x anti join (select id, b from e where id < 8) as y using (b, id)
 select x.id, y.id as other from e as x, e as y right join e as z on x.id = z.id and y.id = z.id
 """.strip().splitlines()
 

@@ -34,7 +34,7 @@ from dbt.adapters.ducklake.lake.maintenance.planning import (
     files_to_rewrite,
     merge_groups,
 )
-from dbt.adapters.ducklake.lake.names import ColumnId, FileId, SchemaId, SnapshotId, TableId, fold, new_uuid
+from dbt.adapters.ducklake.lake.names import ColumnId, FileId, SchemaId, SnapshotId, TableId, fold, new_uuid, quoted
 from dbt.adapters.ducklake.lake.opening import connect
 from dbt.adapters.ducklake.lake.options import Options
 from dbt.adapters.ducklake.lake.partitioning import CALENDAR_PARTS, bucket_count, partition_text, partition_value
@@ -147,6 +147,7 @@ __all__ = [
     "partition_value",
     "plain",
     "protect_tenant",
+    "quoted",
     "tenants",
     "type_from_text",
     "value_text",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dbt.adapters.ducklake.lake import CALENDAR_PARTS, SortField, fold
+from dbt.adapters.ducklake.lake import quoted as quoted_for_duckdb
 from dbt.adapters.ducklake.statements.errors import NotUnderstood
 from dbt.adapters.ducklake.statements.reader import Reader
-from dbt.adapters.ducklake.statements.translation.typed import quoted as quoted_for_duckdb
 
 # Spark and Iceberg name the same transforms in the plural.
 _TRANSFORMS = {name: name for name in (*CALENDAR_PARTS, "identity")} | {f"{name}s": name for name in CALENDAR_PARTS}

@@ -136,15 +136,19 @@ def _window(to: Expressions, node: exp.Expr) -> Typed:
 
 
 def ordered(to: Expressions, node: exp.Expr) -> str:
-    """One key of ORDER BY, with the place of NULLs: first for Spark, unless the order goes down."""
-    assert isinstance(node, exp.Ordered)
-    is_down = bool(node.args.get("desc"))
-    first = node.args.get("nulls_first")
-    nulls = "FIRST" if (first if first is not None else not is_down) else "LAST"
+    """One key of ORDER BY."""
     value = to.of(node.this)
     if value.type.children:
         raise Untranslatable(node, "nested values are sorted in another way")
-    return f"{value.sql} {'DESC' if is_down else 'ASC'} NULLS {nulls}"
+    return f"{value.sql} {direction(node)}"
+
+
+def direction(node: exp.Expr) -> str:
+    """The direction of a key, with the place of NULLs: first for Spark, unless the order goes down."""
+    assert isinstance(node, exp.Ordered)
+    is_down, first = bool(node.args.get("desc")), node.args.get("nulls_first")
+    nulls = "FIRST" if (first if first is not None else not is_down) else "LAST"
+    return f"{'DESC' if is_down else 'ASC'} NULLS {nulls}"
 
 
 def _frame(to: Expressions, spec: exp.Expr) -> str:

@@ -107,11 +107,8 @@ def _cast(value: Typed, wanted: Column, zone: Zone, node: exp.Expr | None, is_tr
         return _between_numbers(value, wanted, function)
     if value.kind == "boolean" and is_number(wanted):
         # Without a digit before the point there is no place for 1.
-        return (
-            None
-            if is_decimal(wanted) and wanted.type.precision == wanted.type.scale
-            else f"CAST({value.sql} AS {kind})"
-        )
+        has_place = not is_decimal(wanted) or wanted.type.precision > wanted.type.scale
+        return f"CAST({value.sql} AS {kind})" if has_place else None
     if is_number(value.type) and name == "boolean":
         return f"({value.sql} <> 0)"
     return _between_moments(value, name, zone, node)
@@ -165,20 +162,18 @@ def _to_text(value: Typed, zone: Zone) -> str | None:
         return None if wider is None else f"CAST(CAST({value.sql} AS {duckdb_type(wider)}) AS VARCHAR)"
     if is_exact(value.type) or value.kind == "boolean":
         return f"CAST({value.sql} AS VARCHAR)"
-    if value.kind == "date":
-        return _text_of_years(value.sql, value.sql)
-    if value.kind == "timestamp":
-        return _text_of_years(value.sql, value.sql)
+    if value.kind in ("date", "timestamp"):
+        return _text_of_years(value.sql)
     if value.kind == "timestamptz":
-        return _text_of_years(zone.clock_of(value.sql), zone.clock_of(value.sql))
+        return _text_of_years(zone.clock_of(value.sql))
     return None
 
 
-def _text_of_years(value: str, shown: str) -> str:
+def _text_of_years(value: str) -> str:
     """The text of a date or a timestamp, of which both engines have the same form in years of four digits only."""
     refused = error("This date is before year 1 or beyond year 9999, for which DuckDB and Spark have different texts.")
     return (
-        f"CASE WHEN {value} < '0001-01-01' OR {value} >= '10000-01-01' THEN {refused} ELSE CAST({shown} AS VARCHAR) END"
+        f"CASE WHEN {value} < '0001-01-01' OR {value} >= '10000-01-01' THEN {refused} ELSE CAST({value} AS VARCHAR) END"
     )
 
 

@@ -1,7 +1,7 @@
 """DuckDB's SQL in Spark's: views and defaults that DuckDB made, as far as both engines take the same text alike.
 
 The types of columns are not known here, so hardly a function passes. A view's types are then looked at in what came out
-of it, as those of Spark's own views are (`views.check_types`).
+of it, as those of Spark's own views are.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from dbt.adapters.ducklake.statements.translation import types as t
 from dbt.adapters.ducklake.statements.translation.casts import widened
-from dbt.adapters.ducklake.statements.translation.expressions import Expressions, rule
+from dbt.adapters.ducklake.statements.translation.expressions import Expressions, refuse_all_digits, rule
 from dbt.adapters.ducklake.statements.translation.texts import literal_number
 from dbt.adapters.ducklake.statements.translation.typed import Typed, Untranslatable
 
@@ -16,6 +16,7 @@ _NUMBERS = (*t.WHOLE, "decimal", "float64")
 @rule(exp.Abs, takes="this")
 def _abs(to: Expressions, node: exp.Expr) -> Typed:
     value = to.typed(node.this, *_NUMBERS)
+    refuse_all_digits(value, node)
     return Typed(f"abs({value.sql})", value.type)
 
 

@@ -3,54 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dbt.adapters.ducklake.lake import Column, fold
+from dbt.adapters.ducklake.lake import Column, fold, quoted
 
 # The rules register themselves.
-from dbt.adapters.ducklake.statements.translation import aggregates, dates, numbers, texts
+from dbt.adapters.ducklake.statements.translation import aggregates, arithmetic, dates, numbers, texts
 from dbt.adapters.ducklake.statements.translation import types as t
-from dbt.adapters.ducklake.statements.translation.aggregates import ordered
+from dbt.adapters.ducklake.statements.translation.aggregates import direction, ordered
 from dbt.adapters.ducklake.statements.translation.casts import Zone, widened
-from dbt.adapters.ducklake.statements.translation.expressions import Expressions, compared, field_of
-from dbt.adapters.ducklake.statements.translation.typed import Typed, Untranslatable, quoted
+from dbt.adapters.ducklake.statements.translation.expressions import Expressions, compared
+from dbt.adapters.ducklake.statements.translation.relations import ColumnOf, Output, Relation, Scope, only_column
+from dbt.adapters.ducklake.statements.translation.typed import Typed, Untranslatable
 
-_RULES = (aggregates, dates, numbers, texts)
-# Types of a lake that Spark has as another: what they are in an expression of DuckDB's.
-_AS_SPARK = {
-    "uint8": "int16", "uint16": "int32", "uint32": "int64", "timestamp_s": "timestamp", "timestamp_ms": "timestamp",
-    "json": "varchar", "uuid": "varchar", "time": "varchar", "int128": "decimal", "uint64": "decimal",
-}  # fmt: skip
-_DIGITS = {"int128": 38, "uint64": 20}
+_RULES = (aggregates, arithmetic, dates, numbers, texts)
 UNNAMED = "_ducklake_unnamed_"
 _JOINS = {"": "JOIN", "INNER": "JOIN", "LEFT": "LEFT JOIN", "RIGHT": "RIGHT JOIN", "FULL": "FULL JOIN",
           "CROSS": "CROSS JOIN", "SEMI": "SEMI JOIN", "ANTI": "ANTI JOIN"}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Output:
-    name: str
-    type: Column
-
-
-@dataclass(frozen=True)
-class Relation:
-    """A relation in FROM: its alias, and its columns in their order."""
-
-    alias: str
-    columns: tuple[Output, ...]
-
-
-@dataclass
-class Scope:
-    relations: list[Relation] = field(default_factory=list)
-    outer: Scope | None = None
-    # Of the select list: names that GROUP BY, HAVING and ORDER BY may use, and those after them in the list.
-    aliases: dict[str, Typed] = field(default_factory=dict)
-    # The columns that joins with USING made one, by their folded names.
-    merged: dict[str, tuple[Relation, Output] | Typed] = field(default_factory=dict)
+# Joins that show the columns of the left side alone.
+_OF_ONE_SIDE = ("SEMI JOIN", "ANTI JOIN")
 
 
 @dataclass(frozen=True)
@@ -89,40 +62,16 @@ class Query:
 
     def column(self, node: exp.Column) -> Typed:
         parts = [part.name for part in node.parts]
-        found = self._in_scope(self._scope, parts, node)
+        found = self._scope.find(parts, node, self._raw)
         if found is None and len(parts) == 1:
             found = self._scope.aliases.get(fold(parts[0]))
         scope = self._scope.outer
         while found is None and scope is not None:
-            found = self._in_scope(scope, parts, node)
+            found = scope.find(parts, node, self._raw)
             scope = scope.outer
         if found is None:
             raise Untranslatable(node, f"{'.'.join(parts)} is not known here")
         return found
-
-    def _in_scope(self, scope: Scope, parts: Sequence[str], node: exp.Column) -> Typed | None:
-        """The column by its relation's alias, or by itself, with fields behind it."""
-        for taken in (1, 0):
-            if len(parts) <= taken:
-                continue
-            found = [
-                (relation, column)
-                for relation in scope.relations
-                for column in relation.columns
-                if fold(column.name) == fold(parts[taken])
-                and (not taken or (relation.alias and fold(relation.alias) == fold(parts[0])))
-            ]
-            merged = scope.merged.get(fold(parts[0])) if not taken else None
-            if isinstance(merged, Typed):
-                return _field_below(merged, parts[1:], node)
-            found = found if merged is None else [merged]
-            if len(found) > 1:
-                raise Untranslatable(node, f"{'.'.join(parts)} may be of more than one table")
-            if found:
-                if self._raw and len(parts) == taken + 1:
-                    return Typed(_column_of(*found[0]), found[0][1].type)
-                return _field_below(_value(*found[0], node), parts[taken + 1 :], node)
-        return None
 
     def one_value(self, node: exp.Expr) -> Typed:
         sql, columns = self._inner(node.this)
@@ -258,20 +207,17 @@ class Query:
         outputs = tuple(Output(name, value.type) for name, value in values)
         return head + "".join(clauses) + self._end(node), outputs
 
-    def _joined_by(self, name: str, before: Sequence[Relation], scope: Scope, word: str, node: exp.Expr) -> str:
+    def _joined_by(self, name: str, left: Sequence[Relation], scope: Scope, word: str, node: exp.Expr) -> str:
         """The condition of one column in USING. From then on its plain name means one column of both sides."""
-        own = Scope([one for one in scope.relations if one not in before])
-        left = scope.merged.get(fold(name)) or _only_column(name, before, node)
-        right = _only_column(name, own.relations, node)
-        one, other = (side if isinstance(side, Typed) else _value(*side, node) for side in (left, right))
+        before = scope.merged.get(fold(name)) or only_column(name, left, node)
+        after = only_column(name, scope.relations[len(left) :], node)
+        one, other = (side if isinstance(side, Typed) else side.value(node) for side in (before, after))
         pair = compared(self.expressions, one, other, node)
-        if word in ("SEMI JOIN", "ANTI JOIN"):
-            scope.relations[:] = before
-        elif word == "FULL JOIN":
+        if word == "FULL JOIN":
             first, second = self.expressions.alike([one, other], node)
             scope.merged[fold(name)] = Typed(f"coalesce({first.sql}, {second.sql})", first.type)
-        else:
-            scope.merged[fold(name)] = right if word == "RIGHT JOIN" else left
+        elif word not in _OF_ONE_SIDE:
+            scope.merged[fold(name)] = after if word == "RIGHT JOIN" else before
         return f"{pair[0].sql} = {pair[1].sql}"
 
     def _filtered(self, node: exp.Expr) -> str:
@@ -293,7 +239,7 @@ class Query:
         """In HAVING and ORDER BY, Spark takes the select list's names before the tables'."""
         for column in node.find_all(exp.Column):
             alias = self._scope.aliases.get(fold(column.name)) if not column.table else None
-            own = None if alias is None else self._in_scope(self._scope, [column.name], column)
+            own = None if alias is None else self._scope.find([column.name], column, self._raw)
             if alias is not None and own is not None and own.sql != alias.sql:
                 raise Untranslatable(node, f"{column.name} is a column and another one in the select list")
 
@@ -343,7 +289,7 @@ class Query:
     def _all_columns(self, relations: Sequence[Relation], passed: Iterable[exp.Expr]) -> list[tuple[str, Typed]]:
         left_out = {fold(one.name) for one in passed}
         return [
-            (column.name, Typed(_column_of(relation, column), column.type))
+            (column.name, ColumnOf(relation, column).as_it_is)
             for relation in relations
             for column in relation.columns
             if fold(column.name) not in left_out
@@ -355,14 +301,16 @@ class Query:
             plain = [one for one in node.expressions if not one.find(exp.AggFunc)]
             if not all(one.find(exp.Column, exp.Star) for one in plain):
                 raise Untranslatable(group, "GROUP BY ALL with a constant")
-        values = [one for projection in node.expressions for one in self._projected(projection)]
-        found = []
-        for key in map(_without_parentheses, group.expressions):
-            value = values[_place(key, len(values)) - 1][1] if _is_place(key) else self.expressions.of(key)
-            if value.kind in t.FLOATS:
-                raise Untranslatable(group, "of equal numbers, 0.0 and -0.0, Spark shows the first kind")
-            found.append(value.sql)
-        return "ALL" if group.args.get("all") else ", ".join(found)
+            keys = [value for one in plain for _, value in self._projected(one)]
+        else:
+            values = [value for one in node.expressions for _, value in self._projected(one)]
+            keys = [
+                values[_place(key, len(values)) - 1] if _is_place(key) else self.expressions.of(key)
+                for key in map(_without_parentheses, group.expressions)
+            ]
+        if any(key.kind in t.FLOATS for key in keys):
+            raise Untranslatable(group, "of equal numbers, 0.0 and -0.0, Spark shows the first kind")
+        return "ALL" if group.args.get("all") else ", ".join(key.sql for key in keys)
 
     def _end(self, node: exp.Expr) -> str:
         """ORDER BY, LIMIT and OFFSET."""
@@ -380,16 +328,11 @@ class Query:
     def _order_key(self, node: exp.Expr) -> str:
         key = _without_parentheses(node.this)
         if _is_place(key):
-            down = bool(node.args.get("desc"))
-            first = node.args.get("nulls_first")
-            nulls = "FIRST" if (first if first is not None else not down) else "LAST"
-            return f"{key.this} {'DESC' if down else 'ASC'} NULLS {nulls}"
+            return f"{key.this} {direction(node)}"
         own = self._scope.aliases.get(fold(key.name)) if isinstance(key, exp.Column) and not key.table else None
         if own is not None and isinstance(node, exp.Ordered):
             # Behind the select list an alias goes before a column.
-            down, first = bool(node.args.get("desc")), node.args.get("nulls_first")
-            nulls = "FIRST" if (first if first is not None else not down) else "LAST"
-            return f"{quoted(key.name)} {'DESC' if down else 'ASC'} NULLS {nulls}"
+            return f"{quoted(key.name)} {direction(node)}"
         self._refuse_shadowing(key)
         return ordered(self.expressions, node)
 
@@ -435,18 +378,20 @@ class Query:
         word = _JOINS.get(kind if kind in ("CROSS", "SEMI", "ANTI") else side)
         if word is None:
             raise Untranslatable(node, f"a {side} {kind} join is not known here")
-        before, using = list(scope.relations), node.args.get("using") or []
+        left, using = list(scope.relations), node.args.get("using") or []
         sql = self._source(node.this, scope)
         on = node.args.get("on")
         condition = "" if on is None else f" ON {self.expressions.boolean(on)}"
         if using:
-            keys = [self._joined_by(key.name, before, scope, word, node) for key in using]
-            return f" {word} {sql} ON {' AND '.join(keys)}"
-        if word in ("SEMI JOIN", "ANTI JOIN"):
-            scope.relations[:] = before
-        if on is None and word == "JOIN":
+            keys = [self._joined_by(key.name, left, scope, word, node) for key in using]
+            condition = f" ON {' AND '.join(keys)}"
+        if word in _OF_ONE_SIDE:
+            scope.relations[:] = left
+        if condition:
+            return f" {word} {sql}{condition}"
+        if word == "JOIN":
             word = "CROSS JOIN"
-        elif on is None and word != "CROSS JOIN":
+        elif word != "CROSS JOIN":
             condition = " ON TRUE"
         return f" {word} {sql}{condition}"
 
@@ -454,39 +399,6 @@ class Query:
 def is_unnamed(name: str) -> bool:
     """Whether a column of the outermost query has no name of its own."""
     return name.startswith(UNNAMED)
-
-
-def _column_of(relation: Relation, column: Output) -> str:
-    return f"{quoted(relation.alias)}.{quoted(column.name)}" if relation.alias else quoted(column.name)
-
-
-def _value(relation: Relation, column: Output, node: exp.Expr | None) -> Typed:
-    """A column of a relation, as Spark has it."""
-    sql = _column_of(relation, column)
-    name = column.type.type.name
-    if name in _AS_SPARK:
-        wanted = t.decimal_of(_DIGITS[name], 0) if name in _DIGITS else t.plain(_AS_SPARK[name])
-        assert wanted is not None
-        return Typed(f"CAST({sql} AS {t.duckdb_type(wanted)})", wanted)
-    if any(part.type.name not in _KNOWN for part in column.type.walk()):
-        raise Untranslatable(node, f"column {column.name} has the type {column.type.type}")
-    return Typed(sql, column.type)
-
-
-_KNOWN = frozenset({*t.WHOLE, *t.FLOATS, *t.MOMENTS, "boolean", "decimal", "varchar", "blob", "struct", "list", "map"})
-
-
-def _field_below(value: Typed, names: Sequence[str], node: exp.Expr) -> Typed:
-    for name in names:
-        value = field_of(value, name, node)
-    return value
-
-
-def _only_column(name: str, relations: Sequence[Relation], node: exp.Expr) -> tuple[Relation, Output]:
-    found = [(one, column) for one in relations for column in one.columns if fold(column.name) == fold(name)]
-    if len(found) != 1 or not found[0][0].alias:
-        raise Untranslatable(node, f"{name} is not one column of a table with a name")
-    return found[0]
 
 
 def _without_parentheses(node: exp.Expr) -> exp.Expr:

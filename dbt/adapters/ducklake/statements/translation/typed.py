@@ -35,11 +35,6 @@ class Untranslatable(Exception):
         super().__init__(reason)
 
 
-def quoted(name: str) -> str:
-    doubled = name.replace('"', '""')
-    return f'"{doubled}"'
-
-
 def text_literal(text: str) -> str:
     doubled = text.replace("'", "''")
     return f"'{doubled}'"

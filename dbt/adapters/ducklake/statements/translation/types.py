@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbt.adapters.ducklake.lake import Column, ColumnType, decimal
+from dbt.adapters.ducklake.lake import Column, ColumnType, decimal, quoted
 
 WHOLE = ("int8", "int16", "int32", "int64")
 FLOATS = ("float32", "float64")
@@ -108,11 +108,6 @@ def duckdb_type(column: Column) -> str:
     if name == "map":
         return f"MAP({duckdb_type(column.children[0])}, {duckdb_type(column.children[1])})"
     if name == "struct":
-        fields = (f"{_quoted(child.name)} {duckdb_type(child)}" for child in column.children)
+        fields = (f"{quoted(child.name)} {duckdb_type(child)}" for child in column.children)
         return f"STRUCT({', '.join(fields)})"
     return _DUCKDB[name]
-
-
-def _quoted(name: str) -> str:
-    doubled = name.replace('"', '""')
-    return f'"{doubled}"'

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot.errors import SqlglotError
 
-from dbt.adapters.ducklake.lake import Snapshot, View, fold
+from dbt.adapters.ducklake.lake import Snapshot, View, fold, quoted
 from dbt.adapters.ducklake.spark.errors import UnsupportedType
 from dbt.adapters.ducklake.spark.schema import spark_type, type_text
 from dbt.adapters.ducklake.statements.errors import NotAllowed
@@ -15,8 +15,9 @@ from dbt.adapters.ducklake.statements.names import quoted as quoted_for_spark
 from dbt.adapters.ducklake.statements.translation.casts import Zone
 from dbt.adapters.ducklake.statements.translation.from_duckdb import query_for_spark
 from dbt.adapters.ducklake.statements.translation.parsing import tree_of
-from dbt.adapters.ducklake.statements.translation.queries import UNNAMED, Output, Query, TableOf, is_unnamed
-from dbt.adapters.ducklake.statements.translation.typed import Untranslatable, quoted, text_literal
+from dbt.adapters.ducklake.statements.translation.queries import UNNAMED, Query, TableOf, is_unnamed
+from dbt.adapters.ducklake.statements.translation.relations import Output
+from dbt.adapters.ducklake.statements.translation.typed import Untranslatable, text_literal
 
 # What DuckDB stores where a view names the lake it is in.
 OWN_LAKE = "{DUCKLAKE_CATALOG}"
