@@ -3,18 +3,24 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 READY := $(VENV)/ready
 CLASSES := $(VENV)/classes
+# DuckDB 1.5 with its ducklake extension, which judges what DuckDB reads of ours.
+JUDGE := $(CURDIR)/$(VENV)/judge
+# `make test DUCKDB=1.5`: the adapter itself on the DuckDB of the judge, in place of the newest.
+ifeq ($(DUCKDB),1.5)
+export PYTHONPATH := $(JUDGE)
+endif
 export PIP_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo java check test test-all test-seeds bench bench-spark bench-changes bench-maintenance bench-tenants format constraints clean
+.PHONY: help demo java check test test-all test-duckdb-1.5 test-seeds bench bench-spark bench-changes bench-maintenance bench-tenants format constraints clean
 
 help:  ## What there is to make
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z0-9.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 demo: java $(READY)  ## Build the shop of integration_project on a lake of its own, and show what DuckDB reads there
 	@rm -rf integration_project/shop.ducklake*
 	cd integration_project && SHOP_LAKE=$(CURDIR)/integration_project/shop.ducklake ../$(BIN)/dbt build --profiles-dir .
-	@$(BIN)/python integration_project/show.py
+	@PYTHONPATH=$(JUDGE) $(BIN)/python integration_project/show.py
 
 java:
 	@test -x "$${JAVA_HOME:-/nonexistent}/bin/java" || command -v java >/dev/null || { \
@@ -37,6 +43,11 @@ test-all: java $(CLASSES)  ## The slow tests too, as CI runs them, and dbt's sui
 	$(BIN)/pytest -n 2 --dist worksteal --ignore tests/functional/adapter
 	$(BIN)/pytest $(SUITES)
 	DBT_DUCKLAKE_TEST_LAKE=postgres $(BIN)/pytest $(SUITES)
+
+test-duckdb-1.5: java $(CLASSES)  ## What goes through DuckDB's client, with DuckDB 1.5; all of it: make test DUCKDB=1.5
+	PYTHONPATH=$(JUDGE) $(BIN)/pytest -n 2 --dist worksteal tests/unit tests/functional/test_duckdb_versions.py \
+		tests/functional/test_opening.py tests/functional/test_integration_project.py \
+		tests/interop/test_reading.py tests/interop/test_writing.py
 
 test-seeds: java $(CLASSES)  ## The tests of random lakes and of concurrent runs with all their seeds and rounds: hours
 	DBT_DUCKLAKE_TEST_SEEDS=all $(BIN)/pytest -n 2 --dist worksteal tests/interop tests/concurrency
@@ -67,11 +78,13 @@ constraints: $(READY)  ## Write the installed versions to constraints.txt
 clean:  ## Remove the environment and caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt tests/judge.txt
 	@command -v $(PYTHON) >/dev/null || { echo "Python is missing: install Python 3.11 or newer."; exit 1; }
 	@test -x $(BIN)/python || { echo "Making the environment in $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
 	@echo "Installing what constraints.txt pins; this takes a minute or two the first time ..."
 	$(BIN)/pip install --quiet --progress-bar off -e '.[dev]'
+	@rm -rf $(JUDGE)
+	PIP_CONSTRAINT= $(BIN)/pip install --quiet --progress-bar off --no-deps --target $(JUDGE) -r tests/judge.txt
 	@touch $@
 
 # Every test that starts a Spark of its own starts it sooner so.

@@ -1,41 +1,72 @@
-"""The judge: DuckDB with its own ducklake extension, loaded from wheels, never from a network."""
+"""The judge: DuckDB with its own ducklake extension, loaded from wheels, never from a network.
+
+It runs in a process of its own. The extension is for one version of DuckDB, and the tests run with others; and two
+DuckDBs, or two SQLite libraries, of one process do not see each other's locks.
+"""
 
 from __future__ import annotations
 
-import importlib
+import os
+import pickle
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
+
+# Where `make` installs what tests/judge.txt names.
+FOLDER = Path(os.environ.get("DBT_DUCKLAKE_TEST_JUDGE", Path(sys.prefix) / "judge"))
+_SERVER = Path(__file__).with_name("judging.py")
 
 
 def extension_file(name: str) -> Path:
-    """The extension binary that the wheel `duckdb-extension-<name>` carries for the running DuckDB."""
-    folder = Path(importlib.import_module(f"duckdb_extension_{name}").__path__[0]) / "extensions"
-    return folder / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"
+    """The extension binary that the wheel `duckdb-extension-<name>` carries."""
+    return next((FOLDER / f"duckdb_extension_{name}" / "extensions").glob(f"*/{name}.duckdb_extension"))
+
+
+class _Process:
+    def __init__(self) -> None:
+        assert FOLDER.is_dir(), f"The judge is not installed in {FOLDER}: run make check."
+        self._process = subprocess.Popen(
+            [sys.executable, str(_SERVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(FOLDER)},
+        )  # fmt: skip
+        self._lock = threading.Lock()
+
+    def ask(self, *request: object) -> Any:
+        to, back = self._process.stdin, self._process.stdout
+        assert to is not None
+        assert back is not None
+        with self._lock:
+            pickle.dump(request, to)
+            to.flush()
+            kind, found = pickle.load(back)
+        if kind == "error":
+            name, text = found
+            raise getattr(duckdb, name, RuntimeError)(text)
+        return found
 
 
 class Judge:
-    """One DuckDB session that may attach lakes. Sessions of one process do not share caches."""
+    """One DuckDB session that may attach lakes. Sessions do not share caches."""
 
     def __init__(self) -> None:
-        self.connection = duckdb.connect(":memory:", config={"threads": 2})
-        for name in ("ducklake", "sqlite_scanner", "postgres_scanner"):
-            self.connection.execute(f"LOAD '{extension_file(name)}'")
-        # One PostgreSQL connection per attached database is enough here, and the server has few.
-        self.connection.execute("SET pg_connection_limit = 4")
-        self.connection.execute("SET TimeZone = 'UTC'")
+        self._process = _idle.pop() if _idle else _Process()
+        self._process.ask("open")
+        self._is_open = True
 
     def attach(self, metadata: str, name: str = "lake", **options: object) -> None:
         given = [f"{key.upper()} {_option(value)}" for key, value in options.items() if value is not None]
         where = metadata.replace("'", "''")
-        self.connection.execute(f"ATTACH 'ducklake:{where}' AS {name}" + (f" ({', '.join(given)})" if given else ""))
+        self.run(f"ATTACH 'ducklake:{where}' AS {name}" + (f" ({', '.join(given)})" if given else ""))
 
     def detach(self, name: str = "lake") -> None:
-        self.connection.execute("USE memory")
-        self.connection.execute(f"DETACH {name}")
+        self.run("USE memory", f"DETACH {name}")
 
     @contextmanager
     def attached(self, metadata: str, name: str = "lake", **options: object) -> Iterator[Judge]:
@@ -45,18 +76,30 @@ class Judge:
         finally:
             # An error within a transaction leaves it open.
             with suppress(duckdb.TransactionException):
-                self.connection.execute("ROLLBACK")
+                self.run("ROLLBACK")
             self.detach(name)
+
+    @contextmanager
+    def registered(self, name: str, rows: pa.Table) -> Iterator[None]:
+        """Rows of Arrow's under a name."""
+        self._process.ask("register", name, rows)
+        try:
+            yield
+        finally:
+            self._process.ask("unregister", name)
 
     def run(self, *statements: str) -> None:
         for statement in statements:
-            self.connection.execute(statement)
+            self.rows(statement)
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        return self.connection.execute(sql, list(values)).fetchall()
+        return list(self._process.ask("rows", sql, list(values)))
 
     def close(self) -> None:
-        self.connection.close()
+        if self._is_open:
+            self._is_open = False
+            self._process.ask("close")
+            _idle.append(self._process)
 
     @classmethod
     def of_this_process(cls) -> Judge:
@@ -80,6 +123,7 @@ class Judge:
 
 
 _kept: Judge | None = None
+_idle: list[_Process] = []
 
 
 def _option(value: object) -> str:

@@ -24,6 +24,7 @@ from dbt.adapters.ducklake.spark.session import SparkHandle, SparkSettings
 from dbt.adapters.ducklake.statements.run import run
 from dbt.adapters.ducklake.statements.session import LakeSession
 from tests.bench.spark import make_lineitem
+from tests.judge import FOLDER as JUDGE
 from tests.judge import Judge, extension_file
 
 DBT = Path(sys.executable).with_name("dbt")
@@ -79,6 +80,8 @@ class Side:
         outputs = {"dev": {"type": adapter, "schema": "main", "threads": 1, **target}}
         self.write("profiles.yml", {"bench": {"target": "dev", "outputs": outputs}})
         self.reads = reads
+        # DuckDB's side runs on the DuckDB that its extension is for.
+        self.environment = {"PYTHONPATH": str(JUDGE)} if adapter == "duckdb" else {}
 
     def write(self, name: str, content: object) -> None:
         (self.folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
@@ -97,7 +100,7 @@ class Side:
         done = subprocess.run(
             [str(DBT), "--quiet", *arguments, "--profiles-dir", "."],
             cwd=self.folder, capture_output=True, text=True, check=False,
-            env={**os.environ, "DBT_SEND_ANONYMOUS_USAGE_STATS": "0"},
+            env={**os.environ, "DBT_SEND_ANONYMOUS_USAGE_STATS": "0", **self.environment},
         )  # fmt: skip
         if done.returncode:
             raise SystemExit(f"{self.adapter}: dbt {' '.join(arguments)} failed:\n{done.stdout}\n{done.stderr}")
@@ -108,9 +111,10 @@ def sides(folder: Path) -> dict[str, Side]:
     spark = {"master": "local[2]", "config": MEMORY}
     lake = {"metadata": f"duckdb:{folder}/ours.ducklake", "spark": spark}
     ours = Side(folder, "ducklake", lake, folder / "ours.ducklake", "parquet.`{}`")
-    extensions = folder / "extensions" / f"v{duckdb.__version__}" / _platform()
+    extension = extension_file("ducklake")
+    extensions = folder / "extensions" / extension.parent.name / _platform()
     extensions.mkdir(parents=True)
-    shutil.copy(extension_file("ducklake"), extensions)
+    shutil.copy(extension, extensions)
     # Both sides may use as much memory. Beside a path that begins with ducklake: there is none for what does not fit.
     settings = {"extension_directory": str(folder / "extensions"), "memory_limit": "8GB", "threads": 2}
     settings["temp_directory"] = str(folder / "spilled")

@@ -9,6 +9,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from dbt.adapters.ducklake.lake import LakeDescription, connect
@@ -186,6 +187,10 @@ def test_a_schema_in_sqlite_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
 def test_a_database_with_other_tables_can_become_a_lake(kind: str, place_of: PlaceOf) -> None:
     place = place_of(kind)
+    if kind == "duckdb":
+        with duckdb.connect() as made:
+            # One that the judge opens, too.
+            made.execute(f"ATTACH '{place.metadata_file}' AS other (STORAGE_VERSION 'v1.0.0')")
     place.execute("CREATE TABLE ducklake_foo (a INT)")
     place.connect().close()
     assert "ducklake_foo" in place.tables()

@@ -7,10 +7,9 @@ cannot be attached elsewhere while we write, so there is nothing to cache there.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
 from typing import Any
 
+import duckdb
 import pytest
 
 from dbt.adapters.ducklake.lake import Lake, Table, Transaction
@@ -20,38 +19,6 @@ from tests.interop.copied import deletes_added, files_added
 from tests.interop.test_writing import NUMBERS
 from tests.judge import Judge
 from tests.places import Place
-
-
-class Attached:
-    """The extension in a process of its own: two SQLite libraries in one process would not see each other's locks."""
-
-    def __init__(self, place: Place) -> None:
-        context = get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_answer, args=(theirs, place), daemon=True)
-        self._process.start()
-
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        self._pipe.send(sql)
-        answer = self._pipe.recv()
-        if isinstance(answer, Exception):
-            raise answer
-        return list(answer)
-
-    def end(self) -> None:
-        self._pipe.send(None)
-        self._process.join(20)
-
-
-def _answer(pipe: Connection, place: Place) -> None:
-    with Judge() as judge:
-        place.attach(judge)
-        while (sql := pipe.recv()) is not None:
-            try:
-                pipe.send(judge.rows(sql))
-            except Exception as error:
-                pipe.send(RuntimeError(str(error)))
-
 
 QUESTIONS = [
     "SELECT count(*), min(a), max(a), count(b) FROM t",
@@ -69,16 +36,16 @@ def places(request: pytest.FixtureRequest, place_of: PlaceOf) -> tuple[Place, Pl
 
 
 @pytest.fixture
-def attached(places: tuple[Place, Place]) -> Iterator[Attached]:
+def attached(places: tuple[Place, Place]) -> Iterator[Judge]:
     ours, _ = places
     for place in places:
         place.options = {"data_inlining_row_limit": 0}
         place.judged(*NUMBERS)
-    session = Attached(ours)
-    for question in QUESTIONS:
-        session.rows(question)
-    yield session
-    session.end()
+    with Judge() as session:
+        ours.attach(session)
+        for question in QUESTIONS:
+            session.rows(question)
+        yield session
 
 
 def committed(lake: Lake, theirs: Place, *statements: str, delete: bool = False) -> None:
@@ -91,7 +58,7 @@ def committed(lake: Lake, theirs: Place, *statements: str, delete: bool = False)
     transaction.commit()
 
 
-def test_appends_are_seen(places: tuple[Place, Place], attached: Attached) -> None:
+def test_appends_are_seen(places: tuple[Place, Place], attached: Judge) -> None:
     ours, theirs = places
     with ours.connect() as lake:
         for low in (-5, 200, 1000):
@@ -101,14 +68,14 @@ def test_appends_are_seen(places: tuple[Place, Place], attached: Attached) -> No
         assert_same(attached, theirs)
 
 
-def test_deletes_are_seen(places: tuple[Place, Place], attached: Attached) -> None:
+def test_deletes_are_seen(places: tuple[Place, Place], attached: Judge) -> None:
     ours, theirs = places
     with ours.connect() as lake:
         committed(lake, theirs, "DELETE FROM t WHERE a < 10", delete=True)
         assert_same(attached, theirs)
 
 
-def test_inlined_rows_are_seen(places: tuple[Place, Place], attached: Attached) -> None:
+def test_inlined_rows_are_seen(places: tuple[Place, Place], attached: Judge) -> None:
     ours, theirs = places
     with ours.connect() as lake:
         transaction = lake.transaction()
@@ -118,7 +85,7 @@ def test_inlined_rows_are_seen(places: tuple[Place, Place], attached: Attached) 
     assert_same(attached, theirs)
 
 
-def test_changes_of_the_schema_are_seen(places: tuple[Place, Place], attached: Attached) -> None:
+def test_changes_of_the_schema_are_seen(places: tuple[Place, Place], attached: Judge) -> None:
     ours, _ = places
 
     def commit(change: Any) -> None:
@@ -134,16 +101,16 @@ def test_changes_of_the_schema_are_seen(places: tuple[Place, Place], attached: A
     assert attached.rows("SELECT count(*), count(c) FROM t") == [(100, 0)]
     commit(lambda transaction: transaction.rename_table("main", "t", "u"))
     assert attached.rows("SELECT count(*) FROM u") == [(100,)]
-    with pytest.raises(RuntimeError, match="does not exist"):
+    with pytest.raises(duckdb.CatalogException, match="does not exist"):
         attached.rows("SELECT * FROM t")
     commit(lambda transaction: transaction.create_view("main", "v", "SELECT 1 AS x"))
     assert attached.rows("SELECT * FROM v") == [(1,)]
     commit(lambda transaction: transaction.drop_table("main", "u"))
-    with pytest.raises(RuntimeError, match="does not exist"):
+    with pytest.raises(duckdb.CatalogException, match="does not exist"):
         attached.rows("SELECT * FROM u")
 
 
-def test_a_name_mapping_is_seen(places: tuple[Place, Place], attached: Attached) -> None:
+def test_a_name_mapping_is_seen(places: tuple[Place, Place], attached: Judge) -> None:
     ours, theirs = places
     given = theirs.folder / "given.parquet"
     with ours.connect() as lake:
@@ -157,6 +124,6 @@ def test_a_name_mapping_is_seen(places: tuple[Place, Place], attached: Attached)
     assert_same(attached, theirs)
 
 
-def assert_same(attached: Attached, theirs: Place) -> None:
+def assert_same(attached: Judge, theirs: Place) -> None:
     for question in QUESTIONS:
         assert attached.rows(question) == theirs.asked(question), question

@@ -224,11 +224,9 @@ class Compared:
     def of_spark(self) -> Rows:
         rows = run(self.session, "SELECT * FROM t").rows
         assert rows is not None
-        self.judge.connection.register("spark_rows", rows.toArrow())
         shown = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in self.columns.items())
-        found = self.read(f"(SELECT {shown} FROM spark_rows)")
-        self.judge.connection.unregister("spark_rows")
-        return found
+        with self.judge.registered("spark_rows", rows.toArrow()):
+            return self.read(f"(SELECT {shown} FROM spark_rows)")
 
 
 def check_files(place: Place, session: LakeSession) -> None:

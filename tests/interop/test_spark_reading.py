@@ -78,8 +78,6 @@ def read(spark: SparkSession, lake: Lake, snapshot: Snapshot, table: Table) -> D
 
 def texts(judge: Judge, table: Table, rows: DataFrame, lead: str = "") -> list[tuple[object, ...]]:
     """The rows as DuckDB's text of the values of its types."""
-    judge.connection.register("spark_rows", rows.toArrow())
     shown = (f"CAST(CAST({quoted(column.name)} AS {duckdb_type(column)}) AS VARCHAR)" for column in table.columns)
-    found = judge.rows(f"SELECT {lead}{', '.join(shown)} FROM spark_rows")
-    judge.connection.unregister("spark_rows")
-    return sorted(found, key=repr)
+    with judge.registered("spark_rows", rows.toArrow()):
+        return sorted(judge.rows(f"SELECT {lead}{', '.join(shown)} FROM spark_rows"), key=repr)

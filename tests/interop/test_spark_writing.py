@@ -151,8 +151,8 @@ def test_the_extension_reads_what_spark_wrote(kind: str, seed: int, place_of: Pl
 def check_predicates(judge: Judge, table: Table, written: DataFrame) -> None:
     """Questions that DuckDB answers from statistics, or with their help, against the rows themselves."""
     # A table of its own: over Arrow, DuckDB's filters leave out NaN where its own order has it.
-    judge.connection.register("arrow_rows", written.toArrow())
-    judge.run("CREATE OR REPLACE TEMP TABLE plain_rows AS FROM arrow_rows")
+    with judge.registered("arrow_rows", written.toArrow()):
+        judge.run("CREATE OR REPLACE TEMP TABLE plain_rows AS FROM arrow_rows")
     try:
         assert judge.rows("SELECT count(*) FROM t") == judge.rows("SELECT count(*) FROM plain_rows")
         for column in table.columns:
@@ -181,7 +181,6 @@ def check_predicates(judge: Judge, table: Table, written: DataFrame) -> None:
                         assert mine == theirs, (column, operator, text)
     finally:
         judge.run("DROP TABLE plain_rows")
-        judge.connection.unregister("arrow_rows")
 
 
 def test_partitioned_files_lie_where_the_extension_would_put_them(place: Place, spark: SparkSession) -> None:

@@ -21,6 +21,7 @@ _PASSWORD = re.compile(r"(password\s*=\s*)('(?:\\.|[^'\\])*'|\S+)|(://[^:/@\s]*:
 _LAKE_FIELDS = (
     "metadata", "data_path", "metadata_schema", "catalog", "create_if_not_exists", "read_only", "snapshot_version",
     "snapshot_time", "override_data_path", "data_inlining_row_limit", "encrypted", "metadata_options", "metadata_put",
+    "metadata_storage_version",
 )  # fmt: skip
 
 
@@ -45,6 +46,7 @@ class DuckLakeCredentials(Credentials):
     encrypted: bool = False
     metadata_options: dict[str, Any] = field(default_factory=dict)
     metadata_put: str = "commit"
+    metadata_storage_version: str | None = None
     attach: list[dict[str, Any]] = field(default_factory=list)
     spark: dict[str, Any] = field(default_factory=dict)
     # Whether models may go past the lakes; what they may do nevertheless.

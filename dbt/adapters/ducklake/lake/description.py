@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,6 +12,7 @@ from dbt.adapters.ducklake.lake.errors import InvalidDescription
 from dbt.adapters.ducklake.lake.transaction.commit import Patience
 
 KINDS = ("duckdb", "sqlite", "postgres")
+_STORAGE_VERSION = re.compile(r"v\d+\.\d+\.\d+|latest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,8 @@ class LakeDescription:
     # Of a metadata file in object storage: what fsspec needs to reach it, and when it is put back.
     metadata_options: Mapping[str, object] | None = field(default=None, repr=False)
     metadata_put: str = "commit"
+    # Of a new DuckDB file, in DuckDB's words: v1.5.0 (the default), v2.0.0, latest.
+    metadata_storage_version: str | None = None
     patience: Patience = field(default_factory=Patience)
 
     def __post_init__(self) -> None:
@@ -52,8 +56,23 @@ class LakeDescription:
             )
         if self.metadata_put not in ("commit", "end"):
             raise InvalidDescription(f"`metadata_put` is {self.metadata_put!r}.", "It takes commit or end.")
+        self._check_storage_version()
         if self.metadata_schema == "":
             raise InvalidDescription("`metadata_schema` is empty.", "Name a schema, or leave it out.")
+
+    def _check_storage_version(self) -> None:
+        given = self.metadata_storage_version
+        if given is None:
+            return
+        if not _STORAGE_VERSION.fullmatch(given):
+            raise InvalidDescription(
+                f"`metadata_storage_version` is {given!r}.", "It is a version of DuckDB, such as v1.5.0, or latest."
+            )
+        if self.kind != "duckdb":
+            raise InvalidDescription(
+                f"`metadata_storage_version` is {given!r}, and the metadata are in {self.kind}.",
+                "Only DuckDB files have one: leave it out.",
+            )
 
     @property
     def is_time_travel(self) -> bool:

@@ -109,6 +109,15 @@ class LakeHeld(CannotOpen):
         )
 
 
+class FileTooNew(CannotOpen):
+    def __init__(self, path: str, client: str, found: str) -> None:
+        self.path, self.client, self.found = path, client, found
+        super().__init__(
+            f"The metadata file {path} was made for a newer DuckDB than the installed {client} ({found}). "
+            "Install a newer `duckdb`. Lakes made with `metadata_storage_version: v1.5.0`, the default, open in both."
+        )
+
+
 class ServerUnreachable(CannotOpen):
     def __init__(self, server: str, found: str) -> None:
         self.server, self.found = server, found

@@ -276,6 +276,8 @@ class Metadata:
             raise ChangeRefused("commit", "this thread is still reading the lake", "Leave the block of `Lake.reading`.")
         with self.backend.writing() as connection:
             yield MetadataSession(self, connection)
+            if connection.failed is not None:
+                raise connection.failed
 
     def select_of(self, row_class: RowClass) -> tuple[str, Callable[[Row], Row] | None]:
         if row_class not in self._selects:

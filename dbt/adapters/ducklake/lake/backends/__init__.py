@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 def backend_for(description: LakeDescription) -> Backend:
     kind, wait, schema = description.kind, description.busy_timeout, description.metadata_schema
+    version = description.metadata_storage_version
     if kind == "postgres":
         from dbt.adapters.ducklake.lake.backends.postgres import PostgresBackend
 
@@ -22,15 +23,17 @@ def backend_for(description: LakeDescription) -> Backend:
         from dbt.adapters.ducklake.lake.backends.remote import RemoteBackend
 
         options, at_end = description.metadata_options or {}, description.metadata_put == "end"
-        return RemoteBackend(description.place, lambda path: _on_file(kind, path, schema, wait), options, wait, at_end)
-    return _on_file(kind, Path(description.place).expanduser(), schema, wait)
+        return RemoteBackend(
+            description.place, lambda path: _on_file(kind, path, schema, wait, version), options, wait, at_end
+        )
+    return _on_file(kind, Path(description.place).expanduser(), schema, wait, version)
 
 
-def _on_file(kind: str, path: Path, schema: str | None, wait: float) -> Backend:
+def _on_file(kind: str, path: Path, schema: str | None, wait: float, storage_version: str | None) -> Backend:
     if kind == "duckdb":
-        from dbt.adapters.ducklake.lake.backends.duckdb import DuckDbBackend
+        from dbt.adapters.ducklake.lake.backends.duckdb import OPENED_BY_ALL, DuckDbBackend
 
-        return DuckDbBackend(path, schema or "main", wait)
+        return DuckDbBackend(path, schema or "main", wait, storage_version or OPENED_BY_ALL)
     from dbt.adapters.ducklake.lake.backends.sqlite import SqliteBackend
 
     if schema not in (None, "main"):

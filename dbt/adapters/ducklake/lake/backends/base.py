@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, ClassVar
 
 from dbt.adapters.ducklake.lake.columns import Column
@@ -24,6 +24,18 @@ class CommitBroken(Exception):
 
 class Connection(ABC):
     """One open transaction. Values are bound as `$1`, `$2`, … on every backend."""
+
+    # What failed in it: then it is not committed. DuckDB 1.5 and SQLite would commit the rest of it, DuckDB 2.0 and
+    # PostgreSQL say of COMMIT that it was done, and roll back.
+    failed: Exception | None = None
+
+    @contextmanager
+    def noting_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            self.failed = error
+            raise
 
     @abstractmethod
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]: ...

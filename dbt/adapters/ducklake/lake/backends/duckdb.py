@@ -22,7 +22,13 @@ import duckdb
 
 from dbt.adapters.ducklake.lake.backends.base import Backend, Connection, Contended, Row, Storage
 from dbt.adapters.ducklake.lake.columns import Column
-from dbt.adapters.ducklake.lake.errors import InvalidDescription, LakeHeld, MetadataQueryFailed, UnreadableValue
+from dbt.adapters.ducklake.lake.errors import (
+    FileTooNew,
+    InvalidDescription,
+    LakeHeld,
+    MetadataQueryFailed,
+    UnreadableValue,
+)
 from dbt.adapters.ducklake.lake.names import quoted
 from dbt.adapters.ducklake.lake.types import TIMESTAMPS
 from dbt.adapters.ducklake.lake.values import Value, parse_value, value_text
@@ -32,6 +38,9 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.005, 0.05
 # Up to here a bound value per cell is the faster way to insert rows.
 _FEW_ROWS = 2
 _MAGIC = b"DUCK"
+_TOO_NEW = "database file with version number"
+# The storage version that all supported versions of DuckDB open, with VARIANT, which older ones have not.
+OPENED_BY_ALL = "v1.5.0"
 
 _DUCKDB_TYPES = {
     "int8": "TINYINT", "int16": "SMALLINT", "int32": "INTEGER", "int64": "BIGINT", "int128": "HUGEINT",
@@ -174,15 +183,21 @@ def _assembled(column: Column, expression: str, depth: int) -> str:
     return f"CAST({expression} AS {duckdb_type(column)})"
 
 
+def _completed(cursor: duckdb.DuckDBPyConnection, sql: str, values: Sequence[object] = ()) -> list[Row]:
+    """Run a statement to its end. DuckDB 2.0 only begins a query, and what was begun keeps its connection."""
+    return cursor.execute(sql, list(values)).fetchall()
+
+
 class DuckDbConnection(Connection):
     def __init__(self, cursor: duckdb.DuckDBPyConnection, name: str, alias: str, schema: str) -> None:
         self._cursor, self._name, self._alias, self._schema = cursor, name, alias, schema
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
-        try:
-            return self._cursor.execute(sql, list(values)).fetchall()
-        except duckdb.Error as error:
-            raise _query_failed(self._name, error) from error
+        with self.noting_failure():
+            try:
+                return _completed(self._cursor, sql, values)
+            except duckdb.Error as error:
+                raise _query_failed(self._name, error) from error
 
     def execute(self, sql: str, values: Sequence[object] = ()) -> None:
         self.rows(sql, values)
@@ -213,15 +228,12 @@ class DuckDbConnection(Connection):
 
     def columns_of(self, name: str) -> list[str]:
         table = f"{quoted(self._alias)}.{quoted(self._schema)}.{quoted(name)}"
-        return [column[0] for column in self._cursor.execute(f"FROM {table} LIMIT 0").description]
+        return [name for (name,) in self.rows(f"SELECT column_name FROM (DESCRIBE {table})")]
 
     def has_table(self, name: str) -> bool:
-        # Four times faster than to ask duckdb_tables().
-        try:
-            self._cursor.execute(f"FROM {quoted(self._alias)}.{quoted(self._schema)}.{quoted(name)} LIMIT 0")
-        except duckdb.CatalogException:
-            return False
-        return True
+        # To look and fail would be faster, but ends the transaction.
+        where = "database_name = $1 AND schema_name = $2 AND table_name = $3"
+        return bool(self.rows(f"SELECT 1 FROM duckdb_tables() WHERE {where}", [self._alias, self._schema, name]))
 
 
 _JSON_TYPES = {
@@ -269,7 +281,7 @@ class _Instance:
                         "autoload_known_extensions": "false",
                     },
                 )
-                self._duckdb.execute("SET GLOBAL TimeZone = 'UTC'")
+                _completed(self._duckdb, "SET GLOBAL TimeZone = 'UTC'")
             return self._duckdb.cursor()
 
     def lock_of(self, path: str) -> threading.Lock:
@@ -293,9 +305,11 @@ class DuckDbBackend(Backend):
     kind = "duckdb"
     storage = DuckDbStorage()
 
-    def __init__(self, path: Path, schema: str, wait: float) -> None:
+    def __init__(self, path: Path, schema: str, wait: float, storage_version: str) -> None:
         super().__init__()
         self.path, self.schema, self.wait = os.path.realpath(path), schema, wait
+        # Of a new file: it says which versions of DuckDB can open it.
+        self.storage_version = storage_version
         self.name = f"duckdb:{path}"
         self._lock = _instance.lock_of(self.path)
         self._alias = _instance.alias_of(self.path)
@@ -308,7 +322,7 @@ class DuckDbBackend(Backend):
         if not os.path.isdir(folder):
             raise InvalidDescription(f"The folder {folder} of the metadata file is not there.", "Make it first.")
         with self._attached(read_only=False) as cursor:
-            cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(self._alias)}.{quoted(self.schema)}")
+            _completed(cursor, f"CREATE SCHEMA IF NOT EXISTS {quoted(self._alias)}.{quoted(self.schema)}")
 
     def qualified(self, table: str) -> str:
         return f"{quoted(self._alias)}.{quoted(self.schema)}.{quoted(table)}"
@@ -321,18 +335,18 @@ class DuckDbBackend(Backend):
             yield DuckDbConnection(open_here[self.path], self.name, self._alias, self.schema)
             return
         with self._attached(read_only=True) as cursor:
-            cursor.execute("BEGIN")
+            _completed(cursor, "BEGIN")
             open_here[self.path] = cursor
             try:
                 yield DuckDbConnection(cursor, self.name, self._alias, self.schema)
             finally:
                 del open_here[self.path]
-                cursor.execute("ROLLBACK")
+                _completed(cursor, "ROLLBACK")
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         with self._attached(read_only=False) as cursor:
-            cursor.execute("BEGIN")
+            _completed(cursor, "BEGIN")
             try:
                 yield DuckDbConnection(cursor, self.name, self._alias, self.schema)
                 _commit(cursor, self.name)
@@ -356,11 +370,10 @@ class DuckDbBackend(Backend):
 
     def _attach(self, cursor: duckdb.DuckDBPyConnection, read_only: bool) -> None:
         path = self.path.replace("'", "''")
-        options = " (READ_ONLY)" if read_only else ""
         deadline, pause = time.monotonic() + self.wait, _FIRST_WAIT
         while True:
             try:
-                cursor.execute(f"ATTACH '{path}' AS {quoted(self._alias)}{options}")
+                _completed(cursor, f"ATTACH '{path}' AS {quoted(self._alias)}{self._options(read_only)}")
                 return
             except (duckdb.IOException, duckdb.BinderException) as error:
                 # DuckDB has one class for "locked" and "cannot be read", so what can be told apart is told here.
@@ -372,6 +385,13 @@ class DuckDbBackend(Backend):
             time.sleep(pause)
             pause = min(pause * 2, _LONGEST_WAIT)
 
+    def _options(self, read_only: bool) -> str:
+        if read_only:
+            return " (READ_ONLY)"
+        # A file that is there keeps its version.
+        is_new = not os.path.exists(self.path) or not os.path.getsize(self.path)
+        return f" (STORAGE_VERSION '{self.storage_version}')" if is_new else ""
+
     def _refuse_unusable(self, error: duckdb.Error) -> None:
         if not os.path.exists(self.path):
             raise MetadataQueryFailed(self.name, str(error)) from error
@@ -380,10 +400,13 @@ class DuckDbBackend(Backend):
         with open(self.path, "rb") as file:
             if file.read(12)[8:] != _MAGIC:
                 raise MetadataQueryFailed(self.name, "the file is not a DuckDB database") from error
+        if _TOO_NEW in str(error):
+            found = str(error).splitlines()[0]
+            raise FileTooNew(self.path, f"DuckDB {duckdb.__version__}", found) from error
 
     def _detach(self, cursor: duckdb.DuckDBPyConnection) -> None:
         try:
-            cursor.execute(f"DETACH {quoted(self._alias)}")
+            _completed(cursor, f"DETACH {quoted(self._alias)}")
         except duckdb.Error:
             # What was committed is in the write-ahead log, so this is no failure of the transaction. The next one
             # opens the file anew, through another DuckDB.
@@ -394,14 +417,14 @@ class DuckDbBackend(Backend):
 
 def _commit(cursor: duckdb.DuckDBPyConnection, name: str) -> None:
     try:
-        cursor.execute("COMMIT")
+        _completed(cursor, "COMMIT")
     except duckdb.Error as error:
         raise _query_failed(name, error) from error
 
 
 def _roll_back(cursor: duckdb.DuckDBPyConnection) -> None:
     try:
-        cursor.execute("ROLLBACK")
+        _completed(cursor, "ROLLBACK")
     except duckdb.TransactionException:
         return  # DuckDB has rolled back itself
 

@@ -104,7 +104,7 @@ class PostgresConnection(Connection):
         self._connection, self._name, self._schema = connection, name, schema
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
-        with _translated(self._name):
+        with self.noting_failure(), _translated(self._name):
             cursor = self._connection.execute(sql, values)
             return cursor.fetchall() if cursor.description else []
 

@@ -86,7 +86,7 @@ class SqliteConnection(Connection):
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
         # SQLite reads $1 as a name.
         bound = {str(place): value for place, value in enumerate(values, 1)}
-        with _translated(self._name):
+        with self.noting_failure(), _translated(self._name):
             return self._connection.execute(sql, bound).fetchall()
 
     def execute(self, sql: str, values: Sequence[object] = ()) -> None:
@@ -95,7 +95,7 @@ class SqliteConnection(Connection):
     def insert(self, relation: str, columns: Mapping[str, str], rows: Sequence[Row]) -> None:
         marks = ", ".join("?" * len(columns))
         sql = f"INSERT INTO {relation} ({', '.join(map(quoted, columns))}) VALUES ({marks})"
-        with _translated(self._name):
+        with self.noting_failure(), _translated(self._name):
             self._connection.executemany(sql, encoded(SqliteBackend.storage, list(columns.values()), rows))
 
     def columns_of(self, name: str) -> list[str]:
