@@ -16,7 +16,7 @@ from dbt.adapters.ducklake.lake import CannotOpen, LakeDescription, connect
 from dbt.adapters.ducklake.lake.backends import backend_for
 from dbt.adapters.ducklake.lake.errors import InvalidDescription, MetadataQueryFailed
 from dbt.adapters.ducklake.lake.metadata import Metadata
-from dbt.adapters.ducklake.lake.spec.layout import STANDARD
+from dbt.adapters.ducklake.lake.spec.layout import OLDEST
 from tests.judge import FOLDER as JUDGE
 from tests.judge import Judge
 from tests.places import Place
@@ -115,7 +115,7 @@ MARK = "UPDATE {metadata} SET value = 'marked' WHERE key = 'created_by'"
 @pytest.fixture
 def metadata(place: Place) -> Iterator[Metadata]:
     place.connect().close()
-    found = Metadata(backend_for(place.describe()), STANDARD)
+    found = Metadata(backend_for(place.describe()), OLDEST)
     yield found
     found.backend.close()
 

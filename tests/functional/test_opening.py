@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 import socket
 import subprocess
 import sys
@@ -32,6 +33,8 @@ from dbt.adapters.ducklake.lake.errors import (
 )
 from tests.conftest import PlaceOf
 from tests.places import Place
+
+LAKES = Path(__file__).parents[1] / "fixtures" / "lakes-1.1"
 
 
 def test_a_lake_is_made_once(place: Place) -> None:
@@ -93,12 +96,44 @@ def test_a_relative_data_path_is_made_complete(tmp_path: Path, monkeypatch: pyte
     connect(description).close()
 
 
-@pytest.mark.parametrize(("version", "remedy"), [("0.3", "AUTOMATIC_MIGRATION"), ("1.1-dev1", "use the client")])
+@pytest.mark.parametrize(("version", "remedy"), [("0.3", "AUTOMATIC_MIGRATION"), ("1.2", "use the client")])
 def test_another_version_is_refused_by_name(place: Place, version: str, remedy: str) -> None:
     place.connect().close()
     place.execute(f"UPDATE ducklake_metadata SET value = '{version}' WHERE key = 'version'")
     with pytest.raises(UnsupportedVersion, match=f"format version {version}.*{remedy}"):
         place.connect()
+
+
+def test_a_lake_of_the_next_version_is_only_read(tmp_path: Path) -> None:
+    """What is in such lakes is compared in `interop/test_lakes_1_1.py`."""
+    file = shutil.copy(LAKES / "comments_and_views" / "lake.ducklake", tmp_path)
+    before = Path(file).read_bytes()
+    with connect(LakeDescription(f"duckdb:{file}", data_path=str(tmp_path), override_data_path=True)) as lake:
+        assert lake.is_read_only
+        assert lake.snapshot().table("main", "t").name == "t"
+        transaction = lake.transaction()
+        with pytest.raises(ReadOnlyLake, match=r"format version 1\.1-dev1, which is only read"):
+            transaction.drop_table("main", "t")
+        with pytest.raises(ReadOnlyLake):
+            lake.set_option("target_file_size", 1000)
+        with pytest.raises(ReadOnlyLake):
+            lake.maintenance.expire([1])
+    assert Path(file).read_bytes() == before
+
+
+def test_nested_schemas_are_refused(tmp_path: Path) -> None:
+    file = shutil.copy(LAKES / "comments_and_views" / "lake.ducklake", tmp_path)
+    with duckdb.connect(file) as metadata:
+        metadata.execute("ALTER TABLE ducklake_schema ADD COLUMN parent_schema_id BIGINT")
+        for table in ("file_column_stats", "table_column_stats"):
+            for bound in ("min", "max"):
+                metadata.execute(f"ALTER TABLE ducklake_{table} ADD COLUMN {bound}_is_exact BOOLEAN")
+        metadata.execute("UPDATE ducklake_metadata SET value = '1.1' WHERE key = 'version'")
+        metadata.execute("INSERT INTO ducklake_schema VALUES (99, uuid(), 1, NULL, 'europe', 'europe/', true, 0)")
+    with connect(LakeDescription(f"duckdb:{file}", data_path=str(tmp_path), override_data_path=True)) as lake:
+        assert lake.snapshot().table("main", "t").name == "t"
+        with pytest.raises(InvalidMetadata, match="europe lies within another"):
+            lake.snapshot().schemas()
 
 
 def test_a_missing_version_is_taken_for_the_present_one(place: Place) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from dbt.adapters.ducklake.lake import (
     Column,
@@ -22,6 +23,7 @@ from dbt.adapters.ducklake.lake import (
 from dbt.adapters.ducklake.lake.backends.duckdb import DuckDbStorage, duckdb_type
 from dbt.adapters.ducklake.lake.names import fold, quoted
 from dbt.adapters.ducklake.lake.snapshot.feed import TableChanges
+from dbt.adapters.ducklake.spark.puffin import positions_in
 from tests.judge import Judge
 
 ROW_ID, SNAPSHOT_ID = 2147483540, 2147483539
@@ -75,7 +77,10 @@ def select_from(
     shown = (f"CAST({_top_level(column, nodes, mapping)} AS VARCHAR)" for column in table.columns)
     where = " AND ".join(["true", *conditions])
     path = file.path.replace("'", "''")
-    source = f"read_parquet('{path}', file_row_number = true, hive_partitioning = false)"
+    in_path = str(any(entry.is_partition for entry in mapping or ())).lower()
+    source = (
+        f"read_parquet('{path}', file_row_number = true, hive_partitioning = {in_path}, hive_types_autocast = false)"
+    )
     return f"SELECT {lead}{', '.join(shown)} FROM {source} AS f WHERE {where}"
 
 
@@ -84,6 +89,8 @@ def _top_level(column: Column, nodes: list[Node], mapping: Sequence[MappedColumn
 
 
 def _expression(column: Column, nodes: list[Node], mapping: Sequence[MappedColumn] | None, place: str) -> str:
+    if part := next((e for e in mapping or () if e.is_partition and e.field_id == column.id), None):
+        return f"CAST({place.format(quoted(part.name))} AS {duckdb_type(column)})"
     found, below = _found(column, nodes, mapping)
     if found is None:
         return f"CAST({_text(column.initial_default)} AS {duckdb_type(column)})"
@@ -137,6 +144,12 @@ def _not_deleted(judge: Judge, delete_file: DeleteFile | None, inlined: Sequence
 
 def positions(judge: Judge, delete_file: DeleteFile, snapshots: str) -> str:
     """A query for the positions of a delete file; `snapshots` is a condition where it says when they were deleted."""
+    if delete_file.format == "puffin":
+        pairs = positions_in(delete_file.path, Path(delete_file.path).read_bytes())
+        rows = ", ".join(f"({position}, {'NULL' if at is None else at})" for position, at in pairs)
+        return (
+            f"SELECT pos FROM (VALUES {rows}) AS deleted(pos, snapshot) WHERE snapshot IS NULL OR snapshot {snapshots}"
+        )
     path = delete_file.path.replace("'", "''")
     has_snapshots = any(node.field_id == SNAPSHOT_ID for node in parquet_nodes(judge, delete_file.path))
     where = f" WHERE _ducklake_internal_snapshot_id {snapshots}" if has_snapshots else ""

@@ -188,6 +188,8 @@ class Lake:
             return "at a snapshot of the past"
         if self.description.read_only:
             return "`read_only: true`"
+        if not self._metadata.layout.is_written:
+            return f"as one of format version {self._metadata.layout.version}, which is only read so far"
         return None
 
     def _snapshot_of(self, row: tables.Snapshot) -> Snapshot:

@@ -200,9 +200,9 @@ class MetadataSession:
         types, physical = LOGICAL_TYPES[row_class], self.storage.physical_types
         key, required = self._metadata.keys_of(row_class)
         columns = (
-            f"{quoted(name)} {physical[logical]}"
+            f"{quoted(name)} {physical[types[name]]}"
             + (" PRIMARY KEY" if name == key else " NOT NULL" if name in required else "")
-            for name, logical in types.items()
+            for name in self.layout.columns(row_class)
         )
         self._connection.execute(f"CREATE TABLE {self._metadata.target(row_class)} ({', '.join(columns)})")
 
@@ -225,8 +225,10 @@ class MetadataSession:
         return self._connection.rows(sql, values)
 
     def run_on(self, table: str, sql: str, *values: object) -> list[Row]:
-        """Rows of a statement in which `{table}` stands for a table that only its name describes."""
-        return self._connection.rows(sql.format(table=self._metadata.backend.qualified(table)), values)
+        """Rows of a statement in which `{table}` stands for a table that only its name describes, and `{row_id}`,
+        `{begin}` and `{end}` for the columns that lead those of inlined rows."""
+        named = {"table": self._metadata.backend.qualified(table), **self.layout.inlined._asdict()}
+        return self._connection.rows(sql.format_map(named), values)
 
     def insert_into(self, table: str, columns: Mapping[str, str], rows: Sequence[Row]) -> None:
         """Insert rows whose columns have the given logical types."""

@@ -28,7 +28,7 @@ from dbt.adapters.ducklake.lake.metadata import TENANTS, Metadata, MetadataSessi
 from dbt.adapters.ducklake.lake.options import options_from_rows
 from dbt.adapters.ducklake.lake.paths import as_data_path, same_data_path
 from dbt.adapters.ducklake.lake.spec import tables
-from dbt.adapters.ducklake.lake.spec.layout import STANDARD, SUPPORTED_VERSION
+from dbt.adapters.ducklake.lake.spec.layout import OLDEST, STANDARD, Layout
 from dbt.adapters.ducklake.lake.tenants import (
     bootstrap_shared,
     check_tenant_name,
@@ -76,27 +76,30 @@ def _opened(backend: Backend, description: LakeDescription) -> Lake:
 
 
 def _look(backend: Backend, description: LakeDescription) -> _Found | None:
-    metadata = Metadata(backend, STANDARD)
+    # Which options a lake has, all versions say alike.
+    metadata = Metadata(backend, OLDEST)
     with metadata.reading() as session:
         if not session.has_table("ducklake_metadata"):
             return None
         rows = tuple(session.read(tables.Metadata))
-        version = next((row.value for row in rows if row.key == "version"), SUPPORTED_VERSION)
+        version = next((row.value for row in rows if row.key == "version"), OLDEST.version)
         is_shared = session.has_table(TENANTS)
-        if is_shared or version != SUPPORTED_VERSION:
+        if is_shared or version not in STANDARD:
             _refuse_older(session, backend)
-        layout = layout_of_tenant(session, backend.name, _tenant(backend, description)) if is_shared else STANDARD
+        layout = (
+            layout_of_tenant(session, backend.name, _tenant(backend, description))
+            if is_shared
+            else _layout_of(backend, version)
+        )
     if layout is None:
         if description.tenant_creation_refused is not None:
             raise TenantNotFound(backend.name, str(description.catalog))
         # Nothing is there under that name, so this makes it or meets someone who does.
         _make(backend, description)
         return _look(backend, replace(description, create_if_not_exists=False))
-    if not layout.is_shared:
-        _refuse_version(backend, version)
-        if description.catalog is not None:
-            found = f"`catalog` is {description.catalog!r}, but this lake's metadata is not shared between tenants"
-            raise UnsupportedLayout(backend.name, found, "Leave `catalog` out.")
+    if not layout.is_shared and description.catalog is not None:
+        found = f"`catalog` is {description.catalog!r}, but this lake's metadata is not shared between tenants"
+        raise UnsupportedLayout(backend.name, found, "Leave `catalog` out.")
     return _Found(Metadata(backend, layout), rows)
 
 
@@ -115,14 +118,14 @@ def _refuse_older(session: MetadataSession, backend: Backend) -> None:
         )
 
 
-def _refuse_version(backend: Backend, version: str) -> None:
-    if version == SUPPORTED_VERSION:
-        return
+def _layout_of(backend: Backend, version: str) -> Layout:
+    if version in STANDARD:
+        return STANDARD[version]
     if version in _MIGRATED_BY_DUCKDB:
         remedy = "Let DuckDB migrate it: ATTACH 'ducklake:…' AS lake (AUTOMATIC_MIGRATION true)."
     else:
-        remedy = "DuckDB's ducklake extension for DuckDB 1.5 does not read it either: use the client that wrote it."
-    raise UnsupportedVersion(backend.name, version, SUPPORTED_VERSION, remedy)
+        remedy = "DuckDB's ducklake extension for DuckDB 2.0 does not read it either: use the client that wrote it."
+    raise UnsupportedVersion(backend.name, version, ", ".join(STANDARD), remedy)
 
 
 def _refuse_encrypted(found: _Found, description: LakeDescription) -> None:
@@ -163,7 +166,7 @@ def _make(backend: Backend, description: LakeDescription) -> None:
     """Make the metadata tables, or the tenant in them."""
     if description.catalog is not None:
         check_tenant_name(description.catalog)
-    metadata = Metadata(backend, STANDARD)
+    metadata = Metadata(backend, OLDEST)
     try:
         backend.prepare()
         with metadata.writing() as session:
@@ -182,12 +185,12 @@ def _make(backend: Backend, description: LakeDescription) -> None:
 
 
 def _bootstrap(session: MetadataSession, data_path: str) -> None:
-    for row_class in tables.TABLES:
+    for row_class in filter(session.layout.has, tables.TABLES):
         session.create(row_class)
     session.insert([tables.Snapshot(0, datetime.now(UTC), 0, 1, 0)])
     session.insert([tables.SnapshotChanges(0, 'created_schema:"main"')])
     facts: Mapping[str, str] = {
-        "version": SUPPORTED_VERSION,
+        "version": session.layout.version,
         "created_by": CREATED_BY,
         "data_path": as_data_path(data_path),
         "encrypted": "false",

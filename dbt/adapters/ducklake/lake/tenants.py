@@ -31,7 +31,7 @@ from dbt.adapters.ducklake.lake.metadata import LINEAGE, TENANTS, Head, Metadata
 from dbt.adapters.ducklake.lake.names import fold
 from dbt.adapters.ducklake.lake.paths import as_data_path
 from dbt.adapters.ducklake.lake.spec import tables
-from dbt.adapters.ducklake.lake.spec.layout import SHARED_VERSION, SNAPSHOT_IDS, STANDARD, Layout, shared
+from dbt.adapters.ducklake.lake.spec.layout import OLDEST, SHARED_VERSION, SNAPSHOT_IDS, Layout, shared
 from dbt.adapters.ducklake.lake.spec.shared import CATALOG, UNIQUE_NAMES, definitions
 from dbt.adapters.ducklake.lake.spec.tables import RowClass
 from dbt.adapters.ducklake.lake.transaction.commit import in_attempts
@@ -104,7 +104,7 @@ def of_all(description: LakeDescription) -> Iterator[Metadata]:
         )
     backend = backend_for(description)
     try:
-        yield Metadata(backend, STANDARD)
+        yield Metadata(backend, OLDEST)
     finally:
         backend.close()
 

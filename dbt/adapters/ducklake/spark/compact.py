@@ -249,7 +249,8 @@ def _positions_of(storage: Storage, file: DataFile) -> list[tuple[int, SnapshotI
     if delete is None:
         return []
     if delete.format == "puffin":
-        return [(position, delete.begin) for position in positions_in(delete.path, storage.read(delete.path))]
+        found = positions_in(delete.path, storage.read(delete.path))
+        return [(position, delete.begin if at is None else SnapshotId(at)) for position, at in found]
     with storage.open(delete.path) as opened:
         found = pq.read_table(opened)
     positions = found.column("pos")

@@ -79,8 +79,9 @@ def _deleted_keys(
     with_file = [(file, file.delete_file) for file in files if file.delete_file is not None]
     for file, delete in with_file:
         if delete.format == "puffin":
+            # Positions that a later snapshot deleted do not count.
             positions = positions_in(delete.path, storage.read(delete.path))
-            known += [_key(file, position) for position in positions]
+            known += [_key(file, position) for position, at in positions if at is None or at <= snapshot]
     parts = []
     parquet = [(file, delete) for file, delete in with_file if delete.format == "parquet"]
     if parquet:
@@ -120,10 +121,10 @@ def delete_file_rows(spark: SparkSession, deletes: Sequence[DeleteFile]) -> Data
 def positions_of(spark: SparkSession, storage: Storage, delete: DeleteFile) -> DataFrame:
     """The positions of one delete file as `_pos`, and the snapshot of each where the file says it."""
     if delete.format == "puffin":
-        positions = pa.array(positions_in(delete.path, storage.read(delete.path)), pa.int64())
-        return keys_dataframe(spark, ["_ducklake_pos"], [positions]).select(
-            "_ducklake_pos", F.lit(None).cast("bigint").alias(SNAPSHOT_COLUMN)
-        )
+        found = positions_in(delete.path, storage.read(delete.path))
+        positions, snapshots = ([pair[place] for pair in found] for place in (0, 1))
+        arrays = [pa.array(positions, pa.int64()), pa.array(snapshots, pa.int64())]
+        return keys_dataframe(spark, ["_ducklake_pos", SNAPSHOT_COLUMN], arrays)
     return delete_file_rows(spark, [delete]).select("_ducklake_pos", SNAPSHOT_COLUMN)
 
 

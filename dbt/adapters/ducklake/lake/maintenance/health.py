@@ -86,7 +86,7 @@ def _with_inlined(session: MetadataSession, row: Row) -> TableHealth:
     if not inlined_tables:
         return found
     kept = session.read(tables.InlinedDataTables, "WHERE table_id = $1", table_id)
-    live = sum(_count(session, one.table_name, "end_snapshot IS NULL") for one in kept)
+    live = sum(_count_live(session, one.table_name) for one in kept)
     deletes = deletes_table_of(found.id)
     inlined_deletes = _live_deletes(session, table_id) if session.has_table(deletes) else 0
     return replace(found, inlined_rows=live, inlined_deletes=inlined_deletes)
@@ -100,8 +100,8 @@ def _live_deletes(session: MetadataSession, table_id: TableId) -> int:
     return sum(int(count) for file_id, count in found if file_id in live)
 
 
-def _count(session: MetadataSession, table: str, condition: str) -> int:
-    return int(session.run_on(table, f"SELECT count(*) FROM {{table}} WHERE {condition}")[0][0])
+def _count_live(session: MetadataSession, table: str) -> int:
+    return int(session.run_on(table, "SELECT count(*) FROM {table} WHERE {end} IS NULL")[0][0])
 
 
 def lake_health(session: MetadataSession, small: int, share: float) -> LakeHealth:

@@ -29,20 +29,20 @@ class InlinedRow(NamedTuple):
 
 def inlined_rows_at(session: MetadataSession, snapshot: SnapshotId, table: Table) -> tuple[InlinedRow, ...]:
     """The rows visible at a snapshot."""
-    condition = "begin_snapshot <= $1 AND (end_snapshot IS NULL OR end_snapshot > $1)"
+    condition = "{begin} <= $1 AND ({end} IS NULL OR {end} > $1)"
     return _rows_where(session, table, condition, snapshot)
 
 
 def inlined_rows_inserted(
     session: MetadataSession, table: Table, first: SnapshotId, last: SnapshotId
 ) -> tuple[InlinedRow, ...]:
-    return _rows_where(session, table, "begin_snapshot BETWEEN $1 AND $2", first, last)
+    return _rows_where(session, table, "{begin} BETWEEN $1 AND $2", first, last)
 
 
 def inlined_rows_ended(
     session: MetadataSession, table: Table, first: SnapshotId, last: SnapshotId
 ) -> tuple[InlinedRow, ...]:
-    return _rows_where(session, table, "end_snapshot BETWEEN $1 AND $2", first, last)
+    return _rows_where(session, table, "{end} BETWEEN $1 AND $2", first, last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def all_inlined(session: MetadataSession, snapshot: SnapshotId, table: Table) ->
         assert history is not None
         columns, since = history.columns_of(inlined), history.begin_of(inlined)
         as_written = replace(table, columns=columns)
-        rows = _read(session, as_written, inlined, columns, "begin_snapshot <= $1", [snapshot])
+        rows = _read(session, as_written, inlined, columns, "{begin} <= $1", [snapshot])
         if rows:
             found.append(InlinedTable(inlined.table_name, since, columns, tuple(rows)))
     return tuple(found)
@@ -92,7 +92,7 @@ def _read(
     selected = "".join(f", {storage.inlined_selected(column, quoted(column.name))}" for column in columns)
     # Braces in a column's name would be taken for the table's place.
     escaped = selected.replace("{", "{{").replace("}", "}}")
-    sql = f"SELECT row_id, begin_snapshot, end_snapshot{escaped} FROM {{table}} WHERE {condition} ORDER BY row_id"
+    sql = f"SELECT {{row_id}}, {{begin}}, {{end}}{escaped} FROM {{table}} WHERE {condition} ORDER BY {{row_id}}"
     stored = {column.id: place for place, column in enumerate(columns, 3)}
     written_as = {column.id: column for column in columns}
     rows = []

@@ -47,15 +47,20 @@ def load_schemas(session: MetadataSession, snapshot: SnapshotId, name: str | Non
 
 
 def _schemas(rows: Iterable[tables.Schema]) -> tuple[Schema, ...]:
-    return tuple(
-        Schema(
-            id=SchemaId(row.schema_id),
-            uuid=row.schema_uuid,
-            name=row.schema_name,
-            path=stored_path(row.path, row.path_is_relative),
-            since=SnapshotId(row.begin_snapshot),
+    return tuple(map(_schema, rows))
+
+
+def _schema(row: tables.Schema) -> Schema:
+    if row.parent_schema_id is not None:
+        raise InvalidMetadata(
+            f"schema {row.schema_name} lies within another", "Nested schemas are not read yet: use DuckDB."
         )
-        for row in rows
+    return Schema(
+        id=SchemaId(row.schema_id),
+        uuid=row.schema_uuid,
+        name=row.schema_name,
+        path=stored_path(row.path, row.path_is_relative),
+        since=SnapshotId(row.begin_snapshot),
     )
 
 

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from dbt.adapters.ducklake.lake.columns import Column
-from dbt.adapters.ducklake.lake.names import TableId, fold
+from dbt.adapters.ducklake.lake.names import TableId
 from dbt.adapters.ducklake.lake.spec import tables
-
-# Columns that lead every inlined table, before those of the lake's table.
-LEADING = ("row_id", "begin_snapshot", "end_snapshot")
-_RESERVED_PREFIX = "_ducklake_internal_"
 
 
 def rows_table_of(table_id: TableId, schema_version: int) -> str:
@@ -23,8 +18,3 @@ def is_own_name(row: tables.InlinedDataTables) -> bool:
 def deletes_table_of(table_id: TableId) -> str:
     """Rows (file_id, row_id, begin_snapshot), where row_id is a position in the file. Registered nowhere."""
     return f"ducklake_inlined_delete_{table_id}"
-
-
-def is_reserved(column: Column) -> bool:
-    """Whether the column's name is one that DuckDB uses in inlined tables, so that it inlines no rows of its table."""
-    return fold(column.name) in LEADING or fold(column.name).startswith(_RESERVED_PREFIX)

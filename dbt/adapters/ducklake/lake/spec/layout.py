@@ -9,13 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
-from dbt.adapters.ducklake.lake.names import quoted
+from dbt.adapters.ducklake.lake.names import fold, quoted
 from dbt.adapters.ducklake.lake.spec import tables
 from dbt.adapters.ducklake.lake.spec.tables import LOGICAL_TYPES, TABLES, RowClass
 
-SUPPORTED_VERSION = "1.0"
+
+class InlinedColumns(NamedTuple):
+    """The columns that lead every table of inlined rows, before those of the lake's table."""
+
+    row_id: str
+    begin: str
+    end: str
+
+
+_PREFIX, _INTERNAL = "_ducklake_", "_ducklake_internal_"
+_PLAIN = InlinedColumns("row_id", "begin_snapshot", "end_snapshot")
+_PREFIXED = InlinedColumns(*(f"{_PREFIX}{name}" for name in _PLAIN))
 
 
 @dataclass(frozen=True)
@@ -24,6 +35,7 @@ class Layout:
 
     name: str
     version: str
+    inlined: InlinedColumns = _PREFIXED
     absent: frozenset[RowClass] = frozenset()
     # An expression over the physical columns, for each column of spec.tables that a table does not have.
     derived: Mapping[RowClass, Mapping[str, str]] = field(default_factory=dict)
@@ -33,6 +45,7 @@ class Layout:
     tenant: int | None = None
     # Below the data path, where new schemas of the tenant lie.
     folder: str = ""
+    is_written: bool = True
 
     @property
     def is_shared(self) -> bool:
@@ -48,6 +61,12 @@ class Layout:
     def columns(self, row_class: RowClass) -> tuple[str, ...]:
         """The columns of spec.tables that a table has as they are."""
         return tuple(name for name in row_class._fields if name not in self.derived.get(row_class, {}))
+
+    def is_reserved(self, column: str) -> bool:
+        """Whether DuckDB uses a column's name itself in inlined tables, so that it inlines no rows of its table."""
+        if self.inlined is _PREFIXED:
+            return fold(column).startswith(_PREFIX)
+        return fold(column) in self.inlined or fold(column).startswith(_INTERNAL)
 
     @property
     def tells_deletes(self) -> bool:
@@ -73,11 +92,11 @@ class Layout:
             nothing = (f"CAST(NULL AS {_ANY_SQL[t]}) AS {quoted(c)}" for c, t in LOGICAL_TYPES[row_class].items())
             return f"(SELECT {', '.join(nothing)} WHERE 1 = 0)"
         physical = qualified(f"ducklake_{TABLES[row_class]}")
-        if self.tenant is None:
-            return physical
-        if row_class is tables.Metadata:
-            return self._options(physical, qualified)
         derived = self.derived.get(row_class, {})
+        if self.tenant is None and not derived:
+            return physical
+        if self.is_shared and row_class is tables.Metadata:
+            return self._options(physical, qualified)
         shown = (f"{derived[c]} AS {quoted(c)}" if c in derived else quoted(c) for c in row_class._fields)
         return f"(SELECT {', '.join(shown)} FROM {physical} AS of_all WHERE {self._condition(row_class, qualified)})"
 
@@ -101,6 +120,8 @@ class Layout:
     def _condition(self, row_class: RowClass, qualified: Callable[[str], str]) -> str:
         # The tenant is a number that was read from the database, never a text of the user's.
         tenant = int(self.tenant or 0)
+        if not self.is_shared:
+            return "1 = 1"
         if row_class is tables.Snapshot:
             lineage = qualified("ducklake_snapshot_lineage")
             return (
@@ -112,7 +133,27 @@ class Layout:
 
 _ANY_SQL = {"BIGINT": "BIGINT", "VARCHAR": "VARCHAR", "BOOLEAN": "BOOLEAN", "UUID": "VARCHAR", "TIMESTAMPTZ": "VARCHAR"}
 
-STANDARD = Layout(name="standard", version=SUPPORTED_VERSION)
+_NO_NUMBER, _NO_TRUTH = "CAST(NULL AS BIGINT)", "CAST(NULL AS BOOLEAN)"
+_NO_ROW_GROUPS = {"row_group_count": _NO_NUMBER}
+_NO_EXACTNESS = {"min_is_exact": _NO_TRUTH, "max_is_exact": _NO_TRUTH}
+# What the last development build before 1.1 had not, and what 1.0 has not.
+_SINCE_1_1: Mapping[RowClass, Mapping[str, str]] = {
+    tables.Schema: {"parent_schema_id": _NO_NUMBER},
+    tables.FileColumnStats: _NO_EXACTNESS,
+    tables.TableColumnStats: _NO_EXACTNESS,
+}
+_SINCE_DEV: Mapping[RowClass, Mapping[str, str]] = {
+    **_SINCE_1_1, tables.DataFile: _NO_ROW_GROUPS, tables.DeleteFile: _NO_ROW_GROUPS,
+}  # fmt: skip
+
+_STANDARD = (
+    Layout("standard", "1.0", _PLAIN, absent=frozenset({tables.ViewColumnTag}), derived=_SINCE_DEV),
+    Layout("standard", "1.1-dev1", derived=_SINCE_1_1, is_written=False),
+    Layout("standard", "1.1", is_written=False),
+)
+# By their versions, the oldest first.
+STANDARD = {layout.version: layout for layout in _STANDARD}
+OLDEST, NEWEST = _STANDARD[0], _STANDARD[-1]
 SHARED_VERSION = "0.5-dev1"
 OPTION_TAG = "option:"
 SNAPSHOT_IDS = "ducklake_snapshot_id_seq"
@@ -123,12 +164,17 @@ def shared(tenant: int, folder: str) -> Layout:
     return Layout(
         name="shared",
         version=SHARED_VERSION,
-        absent=frozenset({tables.SortInfo, tables.SortExpression, tables.FileVariantStats}),
+        inlined=_PLAIN,
+        absent=frozenset({tables.SortInfo, tables.SortExpression, tables.FileVariantStats, tables.ViewColumnTag}),
         derived={
+            **_SINCE_DEV,
             # The other form, `s1:r1|s2:r2`, holds row counts instead; it fails this cast rather than being misread.
-            tables.DataFile: {"partial_max": "CAST(replace(partial_file_info, 'partial_max:', '') AS BIGINT)"},
-            tables.DeleteFile: {"partial_max": "CAST(NULL AS BIGINT)"},
-            tables.SchemaVersions: {"table_id": "CAST(NULL AS BIGINT)"},
+            tables.DataFile: {
+                "partial_max": "CAST(replace(partial_file_info, 'partial_max:', '') AS BIGINT)",
+                **_NO_ROW_GROUPS,
+            },
+            tables.DeleteFile: {"partial_max": _NO_NUMBER, **_NO_ROW_GROUPS},
+            tables.SchemaVersions: {"table_id": _NO_NUMBER},
         },
         stored={
             tables.DataFile: {

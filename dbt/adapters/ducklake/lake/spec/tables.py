@@ -1,4 +1,5 @@
-"""The metadata tables of DuckLake 1.0: a class per `ducklake_*` table, its fields in the physical order.
+"""The metadata tables of DuckLake 1.1: a class per `ducklake_*` table, its fields in the physical order. What older
+versions have not is said by their layouts.
 
 The order is part of the format: DuckDB inserts without naming columns. A field's Python type says its logical type: int
 BIGINT, str VARCHAR, bool BOOLEAN, UUID UUID, datetime TIMESTAMPTZ. Every column may be NULL except `PRIMARY_KEYS` and
@@ -43,6 +44,7 @@ class Schema(NamedTuple):
     schema_name: str
     path: str | None
     path_is_relative: bool | None
+    parent_schema_id: int | None = None
 
 
 class Table(NamedTuple):
@@ -85,6 +87,15 @@ class ColumnTag(NamedTuple):
     value: str | None
 
 
+class ViewColumnTag(NamedTuple):
+    view_id: int
+    column_name: str
+    begin_snapshot: int
+    end_snapshot: int | None
+    key: str
+    value: str | None
+
+
 class DataFile(NamedTuple):
     data_file_id: int
     table_id: int
@@ -102,6 +113,7 @@ class DataFile(NamedTuple):
     encryption_key: str | None
     mapping_id: int | None
     partial_max: int | None
+    row_group_count: int | None = None
 
 
 class FileColumnStats(NamedTuple):
@@ -115,6 +127,9 @@ class FileColumnStats(NamedTuple):
     max_value: str | None
     contains_nan: bool | None
     extra_stats: str | None
+    # An exact bound is a value that is there; another one may lie beyond all of them.
+    min_is_exact: bool | None = None
+    max_is_exact: bool | None = None
 
 
 class FileVariantStats(NamedTuple):
@@ -146,6 +161,7 @@ class DeleteFile(NamedTuple):
     footer_size: int | None
     encryption_key: str | None
     partial_max: int | None
+    row_group_count: int | None = None
 
 
 class Column(NamedTuple):
@@ -179,6 +195,8 @@ class TableColumnStats(NamedTuple):
     min_value: str | None
     max_value: str | None
     extra_stats: str | None
+    min_is_exact: bool | None = None
+    max_is_exact: bool | None = None
 
 
 class PartitionInfo(NamedTuple):
@@ -292,6 +310,7 @@ TABLES: dict[RowClass, str] = {
     View: "view",
     Tag: "tag",
     ColumnTag: "column_tag",
+    ViewColumnTag: "view_column_tag",
     DataFile: "data_file",
     FileColumnStats: "file_column_stats",
     FileVariantStats: "file_variant_stats",

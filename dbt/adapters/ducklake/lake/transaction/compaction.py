@@ -115,7 +115,7 @@ class Compacting:
         """The rows are in files now. A table that is empty stays until the lake expires snapshots: sessions of DuckDB
         that know it would fail without it."""
         for name in kept_in:
-            self._session.run_on(name, "DELETE FROM {table} WHERE begin_snapshot <= $1", self._base)
+            self._session.run_on(name, "DELETE FROM {table} WHERE {begin} <= $1", self._base)
         for ids in in_chunks(files):
             # Those of files that have ended stay: earlier snapshots read them.
             sql = f"DELETE FROM {{table}} WHERE begin_snapshot <= $1 AND file_id IN ({places(2, len(ids))})"

@@ -15,7 +15,8 @@ from dbt.adapters.ducklake.lake.nested_text import NotAsText
 from dbt.adapters.ducklake.lake.options import Options
 from dbt.adapters.ducklake.lake.snapshot.inlined import InlinedRow
 from dbt.adapters.ducklake.lake.spec import tables
-from dbt.adapters.ducklake.lake.spec.inlined import LEADING, deletes_table_of, is_reserved, rows_table_of
+from dbt.adapters.ducklake.lake.spec.inlined import deletes_table_of, rows_table_of
+from dbt.adapters.ducklake.lake.spec.layout import InlinedColumns, Layout
 from dbt.adapters.ducklake.lake.transaction.effects import TableEffect
 from dbt.adapters.ducklake.lake.transaction.numbering import Numbering
 from dbt.adapters.ducklake.lake.transaction.rows import Batch
@@ -25,10 +26,10 @@ from dbt.adapters.ducklake.lake.values import Value, fits
 _VALUES_AT_ONCE = 400
 
 
-def can_inline(storage: Storage, columns: Sequence[Column]) -> bool:
+def can_inline(storage: Storage, layout: Layout, columns: Sequence[Column]) -> bool:
     """Whether DuckDB inlines rows of a table with these columns."""
     every = [part for column in columns for part in column.walk()]
-    return not any(map(is_reserved, columns)) and all(map(storage.can_inline, every))
+    return not any(layout.is_reserved(column.name) for column in columns) and all(map(storage.can_inline, every))
 
 
 def current_table(session: MetadataSession, table_id: TableId) -> str | None:
@@ -49,17 +50,18 @@ def create_tables(session: MetadataSession, batch: Batch, effect: TableEffect, o
     if session.layout.is_shared:
         return
     is_wanted = effect.layout_changed and options.inlining_limit(table.schema.id, effect.id) > 0
-    if not (is_wanted and can_inline(session.storage, table.columns)) and not (
+    is_possible = can_inline(session.storage, session.layout, table.columns)
+    if not (is_wanted and is_possible) and not (
         effect.inserted and (effect.layout_changed or current_table(session, effect.id) is None)
     ):
         return
-    if not can_inline(session.storage, table.columns):
+    if not is_possible:
         raise ChangeRefused(
             f"inline rows of {table}", "it has a column that cannot be inlined", "Write them to a file."
         )
     version, table_id = batch.numbering.schema_version, batch.numbering.of(effect.id)
     name, physical = rows_table_of(TableId(table_id), version), session.storage.physical_types
-    leading = [f"{quoted(column)} {physical['BIGINT']}" for column in LEADING]
+    leading = [f"{quoted(column)} {physical['BIGINT']}" for column in session.layout.inlined]
     columns = [f"{quoted(c.name)} {session.storage.inlined_type(c)}" for c in table.columns]
     session.run_on(name, f"CREATE TABLE {{table}} ({_braced(', '.join(leading + columns))})")
     session.insert([tables.InlinedDataTables(table_id, name, version)])
@@ -101,8 +103,9 @@ def bound_values(storage: Storage, table: Table, values: Sequence[Value]) -> lis
 
 
 def _insert_bound(session: MetadataSession, name: str, table: Table, rows: list[list[object]]) -> None:
-    width = len(LEADING) + len(table.columns)
-    columns = _braced(", ".join(map(quoted, (*LEADING, *(column.name for column in table.columns)))))
+    leading = session.layout.inlined
+    width = len(leading) + len(table.columns)
+    columns = _braced(", ".join(map(quoted, (*leading, *(column.name for column in table.columns)))))
     at_once = max(1, _VALUES_AT_ONCE // width)
     for start in range(0, len(rows), at_once):
         some = rows[start : start + at_once]
@@ -112,7 +115,7 @@ def _insert_bound(session: MetadataSession, name: str, table: Table, rows: list[
 
 
 def _places(storage: Storage, table: Table, first: int) -> str:
-    after = first + len(LEADING)
+    after = first + len(InlinedColumns._fields)
     typed = [storage.inlined_inserted(column, f"${after + place}") for place, column in enumerate(table.columns)]
     return f"(${first}, ${first + 1}, ${first + 2}, {', '.join(typed)})"
 
@@ -134,12 +137,12 @@ def _end(session: MetadataSession, name: str, numbering: Numbering, effect: Tabl
     for start in range(0, len(row_ids), _VALUES_AT_ONCE):
         some = row_ids[start : start + _VALUES_AT_ONCE]
         # Rows that this transaction added to the same table are new versions, not those to end.
-        chosen = f"end_snapshot IS NULL AND begin_snapshot < $1 AND row_id IN ({places(2, len(some))})"
+        chosen = f"{{end}} IS NULL AND {{begin}} < $1 AND {{row_id}} IN ({places(2, len(some))})"
         live = session.run_on(name, f"SELECT count(*) FROM {{table}} WHERE {chosen}", numbering.snapshot, *some)[0][0]
         if live != len(some):
             found = f"{len(some) - live} of {len(some)} inlined rows are not there any more"
             raise ChangeRefused(f"delete from {effect.named}", found, "Plan the change again on the newest snapshot.")
-        session.run_on(name, f"UPDATE {{table}} SET end_snapshot = $1 WHERE {chosen}", numbering.snapshot, *some)
+        session.run_on(name, f"UPDATE {{table}} SET {{end}} = $1 WHERE {chosen}", numbering.snapshot, *some)
 
 
 def _note_deletes(session: MetadataSession, numbering: Numbering, effect: TableEffect) -> None:

@@ -95,7 +95,7 @@ class RowChanges(Draft):
         self._refuse_shared(f"inline rows of {table}", "Write them to a file.")
         kept = tuple(map(tuple, rows))
         storage = self._metadata.backend.storage
-        if not can_inline(storage, table.columns):
+        if not can_inline(storage, self._metadata.layout, table.columns):
             raise ChangeRefused(
                 f"inline rows of {table}", "it has a column that cannot be inlined", "Write them to a file."
             )
