@@ -55,6 +55,9 @@ select id from e where exists (select 1 from e as f where f.i = e.id)
 select id from e where i in (select s16 from e where s16 is not null)
 select id from e where i not in (select s16 from e)
 select b, c from e order by b desc, c limit 5
+select b, c, id from e order by all limit 5
+select b, c, id from e order by all desc nulls last limit 5
+select id as all, b, c from e order by all limit 5
 select b, c from e order by b nulls last, c desc nulls first, id limit 3 offset 2
 select id as x, x + 1 as y from e
 select upper(p) as p, count(*) as n from e where id <> 11 group by upper(p) having count(*) > 0

@@ -202,6 +202,8 @@ def _negative(to: Expressions, node: exp.Expr) -> Typed:
     if not t.is_number(value.type):
         raise Untranslatable(node, f"Spark would cast {value.type.type} to a number here")
     refuse_all_digits(value, node)
+    if value.number is not None and t.is_whole(value.type) and not t.holds(value.type, value.number):
+        raise Untranslatable(node, "only below zero its type has this number")
     number = None if value.number is None else -value.number
     return Typed(f"(-{value.sql})", value.type, number=number)
 

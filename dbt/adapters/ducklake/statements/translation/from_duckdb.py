@@ -10,6 +10,7 @@ import sqlglot
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import SqlglotError
 
+from dbt.adapters.ducklake.lake import quoted
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.translation.typed import Untranslatable
 
@@ -43,6 +44,9 @@ _NEVER: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Count: ("big_int_only",),
 }  # fmt: skip
 _MOST_DIGITS = 18
+# What DuckDB stores where a view names the lake it is in.
+OWN_LAKE = "{DUCKLAKE_CATALOG}"
+_DEFAULT_SCHEMA = "main"
 # Defaults that give each row another value.
 _ANEW = {
     "now()": "current_timestamp()", "get_current_timestamp()": "current_timestamp()",
@@ -51,9 +55,26 @@ _ANEW = {
 }  # fmt: skip
 
 
-def query_for_spark(sql: str) -> str:
-    """A query of DuckDB's in Spark's SQL. Untranslatable."""
-    return _written(_parsed(sql))
+def query_for_spark(sql: str, lake: str) -> str:
+    """A stored query of DuckDB's in Spark's SQL, with the name of the lake that it is in. Untranslatable."""
+    return _written(_parsed(sql.replace(OWN_LAKE, quoted(OWN_LAKE))).transform(_in_words_of_both, lake))
+
+
+def _in_words_of_both(node: exp.Expr, lake: str) -> exp.Expr:
+    """What DuckDB stores in words of its own."""
+    if isinstance(node, exp.Table) and OWN_LAKE in (node.catalog, node.db):
+        # Without a schema it is in the lake's default one, which no setting changes.
+        schema = node.args["db"] if node.catalog else exp.to_identifier(_DEFAULT_SCHEMA)
+        node.set("catalog", exp.to_identifier(lake, quoted=True))
+        node.set("db", schema)
+    elif isinstance(node, exp.Anonymous) and str(node.this).lower() == "count_star":
+        return exp.Count(this=exp.Star())
+    elif isinstance(node, exp.Columns) and isinstance(node.this, exp.Star) and not any(node.this.args.values()):
+        if isinstance(node.parent, exp.Select):
+            return exp.Star()
+        if isinstance(node.parent, exp.Ordered):
+            return exp.column("ALL")
+    return node
 
 
 def expression_for_spark(sql: str, what: str) -> str:

@@ -333,6 +333,10 @@ class Query:
         if own is not None and isinstance(node, exp.Ordered):
             # Behind the select list an alias goes before a column.
             return f"{quoted(key.name)} {direction(node)}"
+        if isinstance(key, exp.Var) and fold(key.name) == "all":
+            if any(fold(column.name) == "all" for one in self._scope.relations for column in one.columns):
+                raise Untranslatable(key, "a column has the name all")
+            return f"ALL {direction(node)}"
         self._refuse_shadowing(key)
         return ordered(self.expressions, node)
 

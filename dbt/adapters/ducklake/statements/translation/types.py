@@ -49,6 +49,12 @@ def is_whole(column: Column) -> bool:
     return column.type.name in WHOLE
 
 
+def holds(column: Column, number: int) -> bool:
+    """Whether a type of whole numbers has this one."""
+    most: int = 2 ** (int(column.type.name.removeprefix("int")) - 1)
+    return -most <= number < most
+
+
 def is_decimal(column: Column) -> bool:
     return column.type.name == "decimal"
 

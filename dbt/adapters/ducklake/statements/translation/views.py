@@ -13,14 +13,12 @@ from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.names import names_in
 from dbt.adapters.ducklake.statements.names import quoted as quoted_for_spark
 from dbt.adapters.ducklake.statements.translation.casts import Zone
-from dbt.adapters.ducklake.statements.translation.from_duckdb import query_for_spark
+from dbt.adapters.ducklake.statements.translation.from_duckdb import OWN_LAKE, query_for_spark
 from dbt.adapters.ducklake.statements.translation.parsing import tree_of
 from dbt.adapters.ducklake.statements.translation.queries import UNNAMED, Query, TableOf, is_unnamed
 from dbt.adapters.ducklake.statements.translation.relations import Output
 from dbt.adapters.ducklake.statements.translation.typed import Untranslatable, text_literal
 
-# What DuckDB stores where a view names the lake it is in.
-OWN_LAKE = "{DUCKLAKE_CATALOG}"
 # Tags of views that Spark made: the query as it was written, and the columns that it had then.
 SPARK_SQL, SPARK_COLUMNS = "spark_sql", "spark_columns"
 # Views over views; what is deeper reads itself.
@@ -99,7 +97,7 @@ def _is_sparks(view: View) -> bool:
 def _own_query(view: View, lake: str) -> str:
     if _is_sparks(view):
         return view.tag(SPARK_SQL) or view.sql
-    return query_for_spark(view.sql.replace(OWN_LAKE, quoted(lake)))
+    return query_for_spark(view.sql, lake)
 
 
 def only_for_spark(name: str) -> str:
