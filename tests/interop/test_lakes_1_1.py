@@ -14,8 +14,9 @@ import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
-from dbt.adapters.ducklake.lake import Lake, LakeDescription, Snapshot, Table, connect
+from dbt.adapters.ducklake.lake import Compare, Lake, LakeDescription, Snapshot, Table, connect, parse_value
 from dbt.adapters.ducklake.lake.names import quoted
+from dbt.adapters.ducklake.spark.query import fetched
 from dbt.adapters.ducklake.spark.schema import REFUSED
 from dbt.adapters.ducklake.spark.schema import quoted as quoted_for_spark
 from dbt.adapters.ducklake.spark.session import SparkHandle
@@ -144,3 +145,35 @@ def test_views_of_duckdb_have_the_same_rows_in_spark(made: Made, tmp_path_factor
     # A macro of DuckDB's.
     assert refused.keys() == ({"main.v"} if made.folder.name == "macros" else set())
     assert all("add_tax" in text for text in refused.values())
+
+
+SPARK_LITERALS = {"DATE": "date", "TIMESTAMP": "timestamp_ntz", "TIMESTAMP WITH TIME ZONE": "timestamp"}
+
+
+def test_conditions_find_rows_in_partitions_of_epochs(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    made, judge, wrong = Made("epoch_partitions", tmp_path), Judge.of_this_process(), []
+    _, tables = list(made.snapshots("table"))[-1]
+    with connect(made.description) as lake:
+        session = LakeSession({"lake": lake}, "lake", "main", SparkHandle(spark_settings(tmp_path_factory)))
+        run(session, "set spark.sql.session.timeZone = Asia/Tokyo")
+        for table in (one for one in tables if dict(one["columns"]).get("seen") in SPARK_LITERALS):
+            kind = dict(table["columns"])["seen"]
+            path = f"read_parquet('{made.folder / table['rows']}')"
+            texts_of = judge.rows(f"SELECT DISTINCT CAST(seen AS VARCHAR) FROM {path} WHERE seen IS NOT NULL LIMIT 8")
+            for (text,) in [*texts_of, ("1969-12-31 23:59:58",), ("1970-01-01 00:00:00",)]:
+                of_kind = text[:10] if kind == "DATE" else text
+                of_kind += "+00" if "ZONE" in kind and not text.endswith("+00") else ""
+                for operator in ("=", "<", "<=", ">", ">=", "<>"):
+                    literal = f"{SPARK_LITERALS[kind]}'{of_kind}'".replace("+00'", "+00:00'")
+                    found = run(session, f"select count(*) from {table['name']} where seen {operator} {literal}").rows
+                    assert found is not None
+                    mine = [tuple(row) for row in fetched(found)]
+                    sql = f"SELECT count(*) FROM {path} WHERE seen {operator} CAST('{of_kind}' AS {kind})"
+                    if mine != (theirs := judge.rows(sql)):
+                        wrong.append((sql, mine, theirs))
+        snapshot = lake.snapshot()
+        by_both = snapshot.table("main", "by_both")
+        seen = by_both.column("seen")
+        early = Compare(seen.id, "<", parse_value(seen.type, "2024-01-05 00:00:00"))
+        assert len(snapshot.files(by_both, [early]).data_files) < len(snapshot.files(by_both).data_files)
+    assert not wrong

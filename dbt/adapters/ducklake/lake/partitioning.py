@@ -11,6 +11,8 @@ from dbt.adapters.ducklake.lake.values import Value, value_text
 
 _BUCKET = re.compile(r"bucket\(\s*([1-9]\d*)\s*\)")
 CALENDAR_PARTS = ("year", "month", "day", "hour")
+# Whole units since 1970, which DuckLake has from 1.1 on.
+EPOCH_PARTS = tuple(f"epoch_{part}" for part in CALENDAR_PARTS)
 _MASK = 0xFFFFFFFF
 
 
@@ -28,10 +30,11 @@ def partition_value(transform: str, column_type: ColumnType, value: Value) -> Va
     """The partition value of a column's value: itself, or a number. NULL stays NULL."""
     if value is None or transform == "identity":
         return value
-    if transform in CALENDAR_PARTS and is_endless(column_type, value):
+    if buckets := bucket_count(transform):
+        return bucket(column_type, value, buckets)
+    if is_endless(column_type, value):
         return None
-    buckets = bucket_count(transform)
-    return bucket(column_type, value, buckets) if buckets else calendar_part(transform, column_type, value)
+    return (epoch_part if transform in EPOCH_PARTS else calendar_part)(transform, column_type, value)
 
 
 def partition_text(transform: str, column_type: ColumnType, value: Value) -> str | None:
@@ -49,13 +52,30 @@ def is_endless(column_type: ColumnType, value: int) -> bool:
 
 def calendar_part(part: str, column_type: ColumnType, value: int) -> int:
     """A plain part of the calendar: the month is 1 to 12, not months since 1970."""
-    if column_type.name == "date":
-        days, seconds = value, 0
-    else:
-        days, seconds = divmod(value // calendar.TICKS_PER_SECOND[column_type.name], 86400)
+    days, seconds = _days_and_seconds(column_type, value)
     if part == "hour":
         return seconds // 3600
     return calendar.date_from_days(days)[("year", "month", "day").index(part)]
+
+
+def epoch_part(part: str, column_type: ColumnType, value: int) -> int:
+    """How many of the units have gone by since 1970, of a time with a zone in UTC; before 1970 it is below zero."""
+    days, seconds = _days_and_seconds(column_type, value)
+    year, month, _ = calendar.date_from_days(days)
+    match part:
+        case "epoch_year":
+            return year - 1970
+        case "epoch_month":
+            return (year - 1970) * 12 + month - 1
+        case "epoch_day":
+            return days
+    return days * 24 + seconds // 3600
+
+
+def _days_and_seconds(column_type: ColumnType, value: int) -> tuple[int, int]:
+    if column_type.name == "date":
+        return value, 0
+    return divmod(value // calendar.TICKS_PER_SECOND[column_type.name], 86400)
 
 
 def bucket(column_type: ColumnType, value: Value, buckets: int) -> int:

@@ -20,7 +20,7 @@ from dbt.adapters.ducklake.lake import (
     Predicate,
 )
 from dbt.adapters.ducklake.lake.calendar import days_from_date
-from dbt.adapters.ducklake.lake.partitioning import bucket, calendar_part, partition_text, partition_value
+from dbt.adapters.ducklake.lake.partitioning import EPOCH_PARTS, bucket, calendar_part, partition_text, partition_value
 from dbt.adapters.ducklake.lake.snapshot.pruning import FileFacts, FileStatistics, may_match
 from dbt.adapters.ducklake.lake.types import decimal
 from dbt.adapters.ducklake.lake.values import Value, bound_text, is_less, is_nan
@@ -99,12 +99,12 @@ VALUES: dict[str, tuple[ColumnType, Sequence[Value], Sequence[str]]] = {
     "date": (
         ColumnType("date"),
         [days_from_date(2023, 12, 30) + n for n in range(0, 800, 13)],
-        ["identity", "year", "month", "day", "bucket(3)"],
+        ["identity", "year", "month", "day", "epoch_year", "epoch_month", "epoch_day", "bucket(3)"],
     ),
     "timestamp": (
         ColumnType("timestamp"),
         [-DAY * 400 + n * 9_000_000_000 for n in range(0, 9000, 97)],
-        ["identity", "year", "month", "day", "hour", "bucket(5)"],
+        ["identity", "year", "month", "day", "hour", *EPOCH_PARTS, "bucket(5)"],
     ),
     "boolean": (ColumnType("boolean"), [True, False], ["identity"]),
     "blob": (ColumnType("blob"), [b"", b"\x00", b"\xff", b"a"], ["identity"]),

@@ -14,11 +14,13 @@ from typing import Literal, TypeAlias
 from dbt.adapters.ducklake.lake.columns import Column
 from dbt.adapters.ducklake.lake.errors import UnreadableValue
 from dbt.adapters.ducklake.lake.names import ColumnId
-from dbt.adapters.ducklake.lake.partitioning import CALENDAR_PARTS, is_endless, partition_value
+from dbt.adapters.ducklake.lake.partitioning import CALENDAR_PARTS, EPOCH_PARTS, is_endless, partition_value
 from dbt.adapters.ducklake.lake.types import FLOATS, TIMESTAMPS, ColumnType
 from dbt.adapters.ducklake.lake.values import Value, has_bounds, is_less, is_nan, parse_bound, parse_value
 
 _CALENDAR_TYPES = TIMESTAMPS | {"date"}
+# A later value is of no earlier partition.
+_ASCENDING = ("year", *EPOCH_PARTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,8 @@ def _key_allows(predicate: Predicate, column: Column, transform: str, text: str 
         # An infinity has no year, so NULL is no sign of a NULL. In which year an instant falls depends on the time
         # zone of whoever wrote the file, and DuckDB also takes parts of times and intervals.
         return True
+    if transform in EPOCH_PARTS and (text is None or column.type.name not in _CALENDAR_TYPES | {"timestamptz"}):
+        return True
     if isinstance(predicate, IsNull):
         return text is None
     if text is None:
@@ -135,29 +139,29 @@ def _key_allows(predicate: Predicate, column: Column, transform: str, text: str 
     if transform == "identity":
         value = _value(column.type, text)
         return value is None or is_nan(value) or _range_allows(predicate, value, value)
-    if transform == "year":
-        return _year_allows(predicate, column.type, int(text))
+    if transform in _ASCENDING:
+        return _ascending_allows(predicate, column.type, transform, int(text))
     return _part_allows(predicate, column.type, transform, int(text))
 
 
-def _year_allows(predicate: Predicate, column_type: ColumnType, year: int) -> bool:
-    def year_of(value: Value) -> Value:
+def _ascending_allows(predicate: Predicate, column_type: ColumnType, transform: str, part: int) -> bool:
+    def part_of(value: Value) -> Value:
         # Files of infinities are kept before it comes to this; beside finite years they lie outside all of them.
         if value is not None and is_endless(column_type, value):
             return math.copysign(math.inf, value)
-        return partition_value("year", column_type, value)
+        return partition_value(transform, column_type, value)
 
     if isinstance(predicate, Compare):
-        # The year of a value says nothing of which side of it, within the year, a row lies on.
+        # The part of a value says nothing of which side of it, within the part, a row lies on.
         operator = {"<": "<=", ">": ">="}.get(predicate.operator, predicate.operator)
-        widened: Predicate = Compare(predicate.column_id, operator, year_of(predicate.value))  # type: ignore[arg-type]
+        widened: Predicate = Compare(predicate.column_id, operator, part_of(predicate.value))  # type: ignore[arg-type]
     elif isinstance(predicate, Between):
-        widened = Between(predicate.column_id, year_of(predicate.low), year_of(predicate.high))
+        widened = Between(predicate.column_id, part_of(predicate.low), part_of(predicate.high))
     elif isinstance(predicate, IsIn):
-        widened = IsIn(predicate.column_id, tuple(year_of(value) for value in predicate.values))
+        widened = IsIn(predicate.column_id, tuple(part_of(value) for value in predicate.values))
     else:
         return True
-    return _range_allows(widened, year, year)
+    return _range_allows(widened, part, part)
 
 
 def _part_allows(predicate: Predicate, column_type: ColumnType, transform: str, part: int) -> bool:
