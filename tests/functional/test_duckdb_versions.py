@@ -143,3 +143,21 @@ def test_to_look_for_a_table_that_is_not_there_ends_no_transaction(metadata: Met
         assert session.has_table("ducklake_metadata")
         session.query(MARK)
     assert is_marked(metadata)
+
+
+@pytest.mark.parametrize("kind", ["duckdb"])
+def test_a_sum_over_an_outer_join_may_be_large(place: Place) -> None:
+    """DuckDB 2.0.0 takes coalesce(sum(...), 0) for 0 if it finds that one side of a join is empty."""
+    place.connect().close()
+    place.execute(
+        "CREATE TABLE t (id BIGINT); INSERT INTO t VALUES (1); CREATE TABLE f (id BIGINT, t BIGINT, size BIGINT); "
+        "INSERT INTO f VALUES (1, 1, 8955); CREATE TABLE d (f BIGINT, ended BIGINT); INSERT INTO d VALUES (0, 9)"
+    )
+    backend = backend_for(place.describe())
+    t, f, d = map(backend.qualified, "tfd")
+    with backend.reading() as connection:
+        found = connection.rows(
+            f"SELECT t.id, coalesce(sum(f.size), 0) FROM {t} AS t LEFT JOIN {f} AS f ON f.t = t.id "
+            f"LEFT JOIN {d} AS d ON d.f = f.id AND d.ended IS NULL GROUP BY t.id ORDER BY t.id"
+        )
+    assert found == [(1, 8955)]
