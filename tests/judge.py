@@ -6,6 +6,7 @@ DuckDBs, or two SQLite libraries, of one process do not see each other's locks.
 
 from __future__ import annotations
 
+import atexit
 import os
 import pickle
 import subprocess
@@ -37,6 +38,7 @@ class _Process:
             env={**os.environ, "PYTHONPATH": str(FOLDER)},
         )  # fmt: skip
         self._lock = threading.Lock()
+        atexit.register(self._end)
 
     def ask(self, *request: object) -> Any:
         to, back = self._process.stdin, self._process.stdout
@@ -50,6 +52,11 @@ class _Process:
             name, text = found
             raise getattr(duckdb, name, RuntimeError)(text)
         return found
+
+    def _end(self) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._process.wait(20)
 
 
 class Judge:
