@@ -78,13 +78,13 @@ constraints: $(READY)  ## Write the installed versions to constraints.txt
 clean:  ## Remove the environment and caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache
 
-$(READY): pyproject.toml constraints.txt tests/judge.txt
+$(READY): pyproject.toml constraints.txt tests/judge-requirements.txt
 	@command -v $(PYTHON) >/dev/null || { echo "Python is missing: install Python 3.11 or newer."; exit 1; }
 	@test -x $(BIN)/python || { echo "Making the environment in $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
 	@echo "Installing what constraints.txt pins; this takes a minute or two the first time ..."
 	$(BIN)/pip install --quiet --progress-bar off -e '.[dev]'
 	@rm -rf $(JUDGE)
-	PIP_CONSTRAINT= $(BIN)/pip install --quiet --progress-bar off --no-deps --target $(JUDGE) -r tests/judge.txt
+	PIP_CONSTRAINT= $(BIN)/pip install --quiet --progress-bar off --no-deps --target $(JUDGE) -r tests/judge-requirements.txt
 	@touch $@
 
 # Every test that starts a Spark of its own starts it sooner so.

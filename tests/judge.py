@@ -20,9 +20,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-# Where `make` installs what tests/judge.txt names.
+# Where `make` installs what tests/judge-requirements.txt names.
 FOLDER = Path(os.environ.get("DBT_DUCKLAKE_TEST_JUDGE", Path(sys.prefix) / "judge"))
-_SERVER = Path(__file__).with_name("judging.py")
+_SERVER = Path(__file__).with_name("judge_process.py")
 
 
 def extension_file(name: str) -> Path:

@@ -265,6 +265,50 @@ def test_a_session_that_was_left_is_not_collected(lake: Session) -> None:
     assert held() is not None
 
 
+TABLES_OF_ONE_NAME = (
+    "CREATE SCHEMA apart",
+    "CREATE TABLE t AS FROM range(3) r(i)",
+    "CREATE TABLE apart.t AS SELECT 2 AS i",
+)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT lake.t.i FROM lake.t",
+        "SELECT t.i FROM lake.t",
+        "SELECT i FROM lake.t ORDER BY ALL DESC LIMIT 1",
+        "SELECT COLUMNS(*) FROM lake.t WHERE lake.t.i > 1",
+        "SELECT x.i, count(*) FROM lake.t AS x JOIN lake.apart.t AS y ON x.i = y.i GROUP BY ALL",
+        "WITH t AS (SELECT 7 AS i) SELECT i FROM t",
+    ],
+)
+def test_duckdb_may_name_tables_by_their_lake_alone(lake: Session, sql: str) -> None:
+    with lake.judge() as judge:
+        judge.run(*TABLES_OF_ONE_NAME, f"CREATE VIEW v AS {sql}")
+        theirs = judge.rows("SELECT * FROM v")
+    assert lake.run("select * from v") == sorted(theirs)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT lake.main.t.i FROM lake.main.t",
+        "SELECT i FROM lake.t WHERE EXISTS (SELECT 1 FROM lake.apart.t WHERE lake.apart.t.i = lake.main.t.i)",
+    ],
+)
+def test_columns_with_a_schema_are_refused(lake: Session, sql: str) -> None:
+    lake.judged(f"{'; '.join(TABLES_OF_ONE_NAME)}; CREATE VIEW v AS {sql}")
+    with pytest.raises(NotAllowed, match="is not known here"):
+        lake.run("select * from v")
+
+
+def test_a_text_with_the_lakes_place_is_refused(lake: Session) -> None:
+    lake.judged("CREATE VIEW v AS SELECT '{DUCKLAKE_CATALOG}' AS x")
+    with pytest.raises(NotAllowed, match="a text with"):
+        lake.run("select * from v")
+
+
 def test_what_is_only_for_spark_or_loses_something_is_said(lake: Session) -> None:
     with lake.judge() as judge:
         judge.run(

@@ -189,7 +189,8 @@ class Lake:
         if self.description.read_only:
             return "`read_only: true`"
         if not self._metadata.layout.is_written:
-            return f"as one of format version {self._metadata.layout.version}, which is only read so far"
+            version = self._metadata.layout.version
+            return f"format version {version} is not written yet; DuckDB's ATTACH makes 1.0 with DUCKLAKE_VERSION '1.0'"
         return None
 
     def _snapshot_of(self, row: tables.Snapshot) -> Snapshot:

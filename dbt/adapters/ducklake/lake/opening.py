@@ -28,7 +28,7 @@ from dbt.adapters.ducklake.lake.metadata import TENANTS, Metadata, MetadataSessi
 from dbt.adapters.ducklake.lake.options import options_from_rows
 from dbt.adapters.ducklake.lake.paths import as_data_path, same_data_path
 from dbt.adapters.ducklake.lake.spec import tables
-from dbt.adapters.ducklake.lake.spec.layout import OLDEST, STANDARD, Layout
+from dbt.adapters.ducklake.lake.spec.layout import NESTING, NEWEST, OLDEST, STANDARD, Layout
 from dbt.adapters.ducklake.lake.tenants import (
     bootstrap_shared,
     check_tenant_name,
@@ -89,7 +89,7 @@ def _look(backend: Backend, description: LakeDescription) -> _Found | None:
         layout = (
             layout_of_tenant(session, backend.name, _tenant(backend, description))
             if is_shared
-            else _layout_of(backend, version)
+            else _layout_of(session, backend, version)
         )
     if layout is None:
         if description.tenant_creation_refused is not None:
@@ -118,9 +118,11 @@ def _refuse_older(session: MetadataSession, backend: Backend) -> None:
         )
 
 
-def _layout_of(backend: Backend, version: str) -> Layout:
+def _layout_of(session: MetadataSession, backend: Backend, version: str) -> Layout:
     if version in STANDARD:
-        return STANDARD[version]
+        # Late development builds have all of 1.1, and call it as the earlier ones do.
+        is_whole = version not in (OLDEST.version, NEWEST.version) and NESTING in session.columns_of("ducklake_schema")
+        return replace(NEWEST, version=version) if is_whole else STANDARD[version]
     if version in _MIGRATED_BY_DUCKDB:
         remedy = "Let DuckDB migrate it: ATTACH 'ducklake:…' AS lake (AUTOMATIC_MIGRATION true)."
     else:

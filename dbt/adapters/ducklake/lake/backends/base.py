@@ -34,7 +34,8 @@ class Connection(ABC):
         try:
             yield
         except Exception as error:
-            self.failed = error
+            # What comes after it tells of the transaction's state alone.
+            self.failed = self.failed or error
             raise
 
     @abstractmethod

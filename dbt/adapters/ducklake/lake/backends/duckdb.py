@@ -282,7 +282,7 @@ class _Instance:
                     },
                 )
                 _completed(self._duckdb, "SET GLOBAL TimeZone = 'UTC'")
-                # DuckDB 2.0 takes too few rows for what an outer join finds, and a sum over it for a small number.
+                # DuckDB 2.0.0 takes coalesce(sum(...), 0) for 0 if it finds that one side of an outer join is empty.
                 _completed(self._duckdb, "SET GLOBAL disabled_optimizers = 'statistics_propagation'")
             return self._duckdb.cursor()
 

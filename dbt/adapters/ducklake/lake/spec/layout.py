@@ -134,11 +134,12 @@ class Layout:
 _ANY_SQL = {"BIGINT": "BIGINT", "VARCHAR": "VARCHAR", "BOOLEAN": "BOOLEAN", "UUID": "VARCHAR", "TIMESTAMPTZ": "VARCHAR"}
 
 _NO_NUMBER, _NO_TRUTH = "CAST(NULL AS BIGINT)", "CAST(NULL AS BOOLEAN)"
+NESTING = "parent_schema_id"
 _NO_ROW_GROUPS = {"row_group_count": _NO_NUMBER}
 _NO_EXACTNESS = {"min_is_exact": _NO_TRUTH, "max_is_exact": _NO_TRUTH}
 # What the last development build before 1.1 had not, and what 1.0 has not.
 _SINCE_1_1: Mapping[RowClass, Mapping[str, str]] = {
-    tables.Schema: {"parent_schema_id": _NO_NUMBER},
+    tables.Schema: {NESTING: _NO_NUMBER},
     tables.FileColumnStats: _NO_EXACTNESS,
     tables.TableColumnStats: _NO_EXACTNESS,
 }

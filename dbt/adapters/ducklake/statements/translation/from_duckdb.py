@@ -67,6 +67,11 @@ def _in_words_of_both(node: exp.Expr, lake: str) -> exp.Expr:
         schema = node.args["db"] if node.catalog else exp.to_identifier(_DEFAULT_SCHEMA)
         node.set("catalog", exp.to_identifier(lake, quoted=True))
         node.set("db", schema)
+    elif isinstance(node, exp.Column) and OWN_LAKE in (node.catalog, node.db):
+        # A view reads no other lake, so the rest says which table it is.
+        node.set("catalog" if node.catalog else "db", None)
+    elif isinstance(node, exp.Literal) and OWN_LAKE in node.this:
+        raise Untranslatable(node, f"a text with {OWN_LAKE}")
     elif isinstance(node, exp.Anonymous) and str(node.this).lower() == "count_star":
         return exp.Count(this=exp.Star())
     elif isinstance(node, exp.Columns) and isinstance(node.this, exp.Star) and not any(node.this.args.values()):

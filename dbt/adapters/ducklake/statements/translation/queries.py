@@ -334,8 +334,9 @@ class Query:
             # Behind the select list an alias goes before a column.
             return f"{quoted(key.name)} {direction(node)}"
         if isinstance(key, exp.Var) and fold(key.name) == "all":
-            if any(fold(column.name) == "all" for one in self._scope.relations for column in one.columns):
-                raise Untranslatable(key, "a column has the name all")
+            columns = [fold(column.name) for one in self._scope.relations for column in one.columns]
+            if "all" in columns or (node.parent and len(node.parent.expressions) > 1):
+                raise Untranslatable(key, "ALL may be a column here")
             return f"ALL {direction(node)}"
         self._refuse_shadowing(key)
         return ordered(self.expressions, node)
