@@ -22,6 +22,8 @@ import pyarrow as pa
 
 # Where `make` installs what tests/judge-requirements.txt names.
 FOLDER = Path(os.environ.get("DBT_DUCKLAKE_TEST_JUDGE", Path(sys.prefix) / "judge"))
+# The version of the lakes that it reads; `any` for a judge that reads them all.
+LAKE_VERSION = os.environ.get("DBT_DUCKLAKE_TEST_JUDGE_READS", "1.0")
 _SERVER = Path(__file__).with_name("judge_process.py")
 
 

@@ -13,7 +13,7 @@ import duckdb
 import psycopg
 
 from dbt.adapters.ducklake.lake import Lake, LakeDescription, connect
-from tests.judge import Judge
+from tests.judge import LAKE_VERSION, Judge
 
 KINDS = ("duckdb", "sqlite", "postgres")
 Rows = list[dict[str, Any]]
@@ -45,7 +45,15 @@ class Place:
 
     def describe(self, **more: Any) -> LakeDescription:
         given = {"data_path": self.data_path, "metadata_schema": self.schema, **self.options, **more}
+        if "catalog" not in given and LAKE_VERSION != "any":
+            given.setdefault("ducklake_version", LAKE_VERSION)
         return LakeDescription(self.metadata, **given)
+
+    @property
+    def target(self) -> dict[str, Any]:
+        """What a target of a profile says of it."""
+        given = {"metadata_schema": self.schema, "ducklake_version": LAKE_VERSION if LAKE_VERSION != "any" else None}
+        return {"metadata": self.metadata, "data_path": self.data_path, **{k: v for k, v in given.items() if v}}
 
     def connect(self, **more: Any) -> Lake:
         return connect(self.describe(**more))
@@ -84,7 +92,7 @@ class Place:
             file.close()
         elif self.kind == "duckdb":
             with duckdb.connect(str(self.metadata_file)) as opened:
-                opened.execute(sql)
+                opened.execute(sql).fetchall()
         else:
             with psycopg.connect(str(self.postgres), options=f"-c search_path={self.schema or 'public'}") as server:
                 server.execute(sql)

@@ -20,10 +20,13 @@ class Project:
         self.folder = folder
         (folder / "models").mkdir(parents=True)
         self.write("dbt_project.yml", json.dumps({"name": "p", "version": "1.0.0", "profile": "p"}))
-        lake = {"metadata": place.metadata, "data_path": place.data_path}
-        if place.schema:
-            lake["metadata_schema"] = place.schema
-        output = {"type": "ducklake", "threads": 4, **lake, "spark": {"master": "local[2]", "config": QUICK}, **target}
+        output = {
+            "type": "ducklake",
+            "threads": 4,
+            **place.target,
+            "spark": {"master": "local[2]", "config": QUICK},
+            **target,
+        }
         self.write("profiles.yml", json.dumps({"p": {"target": "dev", "outputs": {"dev": output}}}))
 
     def write(self, name: str, text: str) -> None:

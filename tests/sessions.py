@@ -13,7 +13,7 @@ from dbt.adapters.ducklake.spark.session import SparkHandle, SparkSettings
 from dbt.adapters.ducklake.statements.outcome import Outcome
 from dbt.adapters.ducklake.statements.run import run
 from dbt.adapters.ducklake.statements.session import LakeSession
-from tests.judge import Judge
+from tests.judge import LAKE_VERSION, Judge
 
 
 class Session:
@@ -74,9 +74,13 @@ class Session:
 
 
 @contextmanager
-def session_over(folder: Path, settings: SparkSettings, names: Sequence[str] = ("lake",)) -> Iterator[Session]:
-    """A session over new lakes of these names."""
-    lakes = {name: connect(LakeDescription(f"duckdb:{folder}/{name}.ducklake")) for name in names}
+def session_over(
+    folder: Path, settings: SparkSettings, names: Sequence[str] = ("lake",), version: str = LAKE_VERSION
+) -> Iterator[Session]:
+    """A session over new lakes of these names, and of a version: the judge reads 1.0."""
+    lakes = {
+        name: connect(LakeDescription(f"duckdb:{folder}/{name}.ducklake", ducklake_version=version)) for name in names
+    }
     session = Session(folder, lakes, settings)
     try:
         yield session

@@ -42,8 +42,7 @@ def project(folder: Path, place: Place) -> Path:
     settings = {"name": "p", "version": "1.0.0", "profile": "p", "flags": {"send_anonymous_usage_stats": False}}
     (folder / "dbt_project.yml").write_text(json.dumps(settings))
     spark = {"master": "local[1]", "config": {"spark.sql.shuffle.partitions": "1", **QUICK}}
-    lake = {"metadata": place.metadata, "data_path": place.data_path, "metadata_schema": place.schema}
-    target = {"type": "ducklake", "threads": 2, "retries": 40, "retry_backoff": 1.1, **lake, "spark": spark}
+    target = {"type": "ducklake", "threads": 2, "retries": 40, "retry_backoff": 1.1, **place.target, "spark": spark}
     (folder / "profiles.yml").write_text(json.dumps({"p": {"target": "dev", "outputs": {"dev": target}}}))
     return folder
 

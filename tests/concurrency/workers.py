@@ -10,7 +10,7 @@ from typing import Any
 
 import duckdb
 
-from dbt.adapters.ducklake.lake import Patience
+from dbt.adapters.ducklake.lake import LakeDescription, Patience, migrate_lake
 from dbt.adapters.ducklake.lake.backends import base
 from tests.judge import Judge
 from tests.places import Place
@@ -66,6 +66,13 @@ def commit_and_die(place: Place, value: int, calls: int) -> None:
         transaction.commit()
         # The commit is done, and its caller has yet to hear of it.
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def migrate_and_die(description: LakeDescription, calls: int) -> None:
+    """Migrate a lake, and be killed before the call to the database that follows `calls` others."""
+    _die_after(calls)
+    migrate_lake(description)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _die_after(calls: int) -> None:

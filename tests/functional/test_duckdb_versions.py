@@ -29,7 +29,8 @@ import sys
 from dbt.adapters.ducklake.lake import LakeDescription, connect
 from dbt.adapters.ducklake.lake.columns import scalar
 place, number, storage = sys.argv[1], int(sys.argv[2]), sys.argv[3] or None
-with connect(LakeDescription(place, data_inlining_row_limit=10, metadata_storage_version=storage)) as lake:
+given = {"data_inlining_row_limit": 10, "metadata_storage_version": storage, "ducklake_version": "1.0"}
+with connect(LakeDescription(place, **given)) as lake:
     transaction = lake.transaction()
     if lake.snapshot().find("main", "t") is None:
         transaction.create_table("main", "t", [scalar("id", "int64"), scalar("s", "varchar")])
@@ -45,6 +46,14 @@ with connect(LakeDescription(sys.argv[1])) as lake:
     snapshot = lake.snapshot()
     found = snapshot.inlined(snapshot.table("main", "t"))
     print(snapshot.id, sorted(row.values[0] for kept in found for row in kept.rows))
+"""
+
+
+NEW = """
+import sys
+from dbt.adapters.ducklake.lake import LakeDescription, connect
+with connect(LakeDescription(sys.argv[1], data_path=sys.argv[2])) as lake:
+    print(lake.nests_schemas)
 """
 
 
@@ -161,3 +170,13 @@ def test_a_sum_over_an_outer_join_may_be_large(place: Place) -> None:
             f"LEFT JOIN {d} AS d ON d.f = f.id AND d.ended IS NULL GROUP BY t.id ORDER BY t.id"
         )
     assert found == [(1, 8955)]
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
+def test_a_new_lake_has_the_version_that_the_installed_duckdb_would_give_it(kind: str, tmp_path: Path) -> None:
+    is_2 = int(duckdb.__version__.split(".")[0]) >= 2
+    assert run("installed", NEW, f"{kind}:{tmp_path}/installed", str(tmp_path)) == str(is_2)
+    assert run("1.5", NEW, f"{kind}:{tmp_path}/older", str(tmp_path)) == "False"
+    # Once it is there, whoever opens it takes it as it is.
+    assert run("installed", NEW, f"{kind}:{tmp_path}/older", str(tmp_path)) == "False"
+    assert run("1.5", NEW, f"{kind}:{tmp_path}/installed", str(tmp_path)) == str(is_2)

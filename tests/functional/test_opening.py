@@ -9,6 +9,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -17,6 +18,7 @@ from dbt.adapters.ducklake.lake import LakeDescription, connect
 from dbt.adapters.ducklake.lake.columns import scalar
 from dbt.adapters.ducklake.lake.errors import (
     CannotOpen,
+    ChangeRefused,
     DataPathDiffers,
     DataPathMissing,
     InvalidDescription,
@@ -96,7 +98,7 @@ def test_a_relative_data_path_is_made_complete(tmp_path: Path, monkeypatch: pyte
     connect(description).close()
 
 
-@pytest.mark.parametrize(("version", "remedy"), [("0.3", "AUTOMATIC_MIGRATION"), ("1.2", "use the client")])
+@pytest.mark.parametrize(("version", "remedy"), [("0.3", "`automatic_migration: true`"), ("1.2", "use the client")])
 def test_another_version_is_refused_by_name(place: Place, version: str, remedy: str) -> None:
     place.connect().close()
     place.execute(f"UPDATE ducklake_metadata SET value = '{version}' WHERE key = 'version'")
@@ -104,43 +106,53 @@ def test_another_version_is_refused_by_name(place: Place, version: str, remedy: 
         place.connect()
 
 
-def test_a_lake_of_the_next_version_is_only_read(tmp_path: Path) -> None:
-    """What is in such lakes is compared in `interop/test_lakes_1_1.py`."""
-    file = shutil.copy(LAKES / "comments_and_views" / "lake.ducklake", tmp_path)
-    before = Path(file).read_bytes()
-    with connect(LakeDescription(f"duckdb:{file}", data_path=str(tmp_path), override_data_path=True)) as lake:
-        assert lake.is_read_only
-        assert lake.snapshot().table("main", "t").name == "t"
-        transaction = lake.transaction()
-        with pytest.raises(ReadOnlyLake, match=r"format version 1\.1-dev1 is not written yet"):
-            transaction.drop_table("main", "t")
-        with pytest.raises(ReadOnlyLake):
-            lake.set_option("target_file_size", 1000)
-        with pytest.raises(ReadOnlyLake):
-            lake.maintenance.expire([1])
-    assert Path(file).read_bytes() == before
-
-
 @pytest.mark.parametrize("version", ["1.1", "1.1-dev1"])
-def test_nested_schemas_are_refused(version: str, tmp_path: Path) -> None:
+def test_late_lakes_of_a_development_build_have_all_of_1_1(version: str, tmp_path: Path) -> None:
+    """They are read and written by the columns that they have."""
     file = shutil.copy(LAKES / "comments_and_views" / "lake.ducklake", tmp_path)
+    description = LakeDescription(f"duckdb:{file}", data_path=str(tmp_path), override_data_path=True)
+    with connect(description) as lake:
+        assert not lake.nests_schemas
+        before = lake.snapshot().id
+        transaction = lake.transaction()
+        transaction.comment_on_table("main", "t", "written")
+        assert transaction.commit() == before + 1
     with duckdb.connect(file) as metadata:
-        metadata.execute("ALTER TABLE ducklake_schema ADD COLUMN parent_schema_id BIGINT")
-        for table in ("file_column_stats", "table_column_stats"):
-            for bound in ("min", "max"):
-                metadata.execute(f"ALTER TABLE ducklake_{table} ADD COLUMN {bound}_is_exact BOOLEAN")
-        metadata.execute(f"UPDATE ducklake_metadata SET value = '{version}' WHERE key = 'version'")
-        metadata.execute("INSERT INTO ducklake_schema VALUES (99, uuid(), 1, NULL, 'europe', 'europe/', true, 0)")
-    with connect(LakeDescription(f"duckdb:{file}", data_path=str(tmp_path), override_data_path=True)) as lake:
-        assert lake.snapshot().table("main", "t").name == "t"
-        with pytest.raises(InvalidMetadata, match="europe lies within another"):
-            lake.snapshot().schemas()
+        for table, columns in {
+            "schema": ["parent_schema_id BIGINT"],
+            "file_column_stats": ["min_is_exact BOOLEAN", "max_is_exact BOOLEAN"],
+            "table_column_stats": ["min_is_exact BOOLEAN", "max_is_exact BOOLEAN"],
+        }.items():
+            for column in columns:
+                metadata.execute(f"ALTER TABLE ducklake_{table} ADD COLUMN {column}").fetchall()
+        metadata.execute(f"UPDATE ducklake_metadata SET value = '{version}' WHERE key = 'version'").fetchall()
+        europe = "VALUES (99, uuid(), 1, NULL, 'europe', 'europe/', true, 0)"
+        metadata.execute(f"INSERT INTO ducklake_schema {europe}").fetchall()
+    with connect(description) as lake:
+        assert lake.snapshot().table("main", "t").comment == "written"
+        assert lake.snapshot().schema("main.europe").parts == ("main", "europe")
+
+
+def test_a_schema_that_lies_within_itself_is_an_error(tmp_path: Path) -> None:
+    description = LakeDescription(f"duckdb:{tmp_path}/lake", ducklake_version="1.1")
+    with connect(description) as lake:
+        transaction = lake.transaction()
+        transaction.create_schema("a.b")
+        transaction.commit()
+    with duckdb.connect(f"{tmp_path}/lake") as metadata:
+        metadata.execute("UPDATE ducklake_schema SET parent_schema_id = 2 WHERE schema_id = 1").fetchall()
+    with connect(description) as lake, pytest.raises(InvalidMetadata, match="lies within itself"):
+        lake.snapshot().schemas()
 
 
 def test_a_missing_version_is_taken_for_the_present_one(place: Place) -> None:
     place.connect().close()
     place.execute("DELETE FROM ducklake_metadata WHERE key = 'version'")
-    place.connect().close()
+    with place.connect() as lake:
+        assert lake.snapshot().id == 0
+        transaction = lake.transaction()
+        transaction.create_schema("s")
+        transaction.commit()
 
 
 def test_an_encrypted_lake_is_refused(place: Place) -> None:
@@ -368,3 +380,39 @@ def test_two_processes_may_make_the_same_lake(kind: str, place_of: PlaceOf) -> N
     assert [process.wait() for process in running] == [0, 0, 0, 0]
     assert len(place.tables()["ducklake_snapshot"]) == 1
     assert place.asked("SELECT count(*) FROM lake.snapshots()") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("change", "given", "error"),
+    [
+        ("UPDATE ducklake_metadata SET value = 'true' WHERE key = 'encrypted'", {}, LakeEncrypted),
+        ("SELECT 1", {"data_path": "/elsewhere/"}, DataPathDiffers),
+        ("INSERT INTO ducklake_metadata VALUES ('a', 'b', 'nowhere', 1)", {}, InvalidMetadata),
+    ],
+)
+def test_a_lake_that_cannot_be_opened_is_not_migrated(
+    place: Place, change: str, given: dict[str, Any], error: type[Exception]
+) -> None:
+    """There is no way back."""
+    place.connect().close()
+    place.execute(change)
+    before = place.tables()
+    with pytest.raises(error):
+        place.connect(automatic_migration=True, ducklake_version="1.1", **given)
+    assert place.tables() == before
+
+
+def test_a_schema_that_holds_a_macro(place: Place) -> None:
+    """DuckDB cannot open a lake in which the macro is left."""
+    place.judged("CREATE SCHEMA s", "CREATE MACRO s.m(x) AS x + 1", "CREATE MACRO s.tm() AS TABLE SELECT 1 AS a")
+    with place.connect() as lake:
+        transaction = lake.transaction()
+        with pytest.raises(ChangeRefused, match="it holds m, tm"):
+            transaction.drop_schema("s")
+        transaction = lake.transaction()
+        transaction.drop_schema("s", cascade=True)
+        transaction.commit()
+        said = lake.snapshots()[-1].changes
+    assert sorted(str(said).split(",")) == ["dropped_scalar_macro:2", "dropped_schema:1", "dropped_table_macro:3"]
+    assert place.asked("SELECT schema_name FROM duckdb_schemas() WHERE database_name = 'lake'") == [("main",)]
+    assert place.asked("SELECT count(*) FROM duckdb_functions() WHERE database_name = 'lake'") == [(0,)]

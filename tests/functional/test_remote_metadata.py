@@ -58,7 +58,8 @@ class Remote:
 
     def describe(self, **more: Any) -> LakeDescription:
         given = {"data_path": str(self.folder / "data"), "metadata_options": self.options, "busy_timeout": 30.0,
-                 "patience": Patience(attempts=50, wait_ms=5, backoff=1.05), **more}  # fmt: skip
+                 "patience": Patience(attempts=50, wait_ms=5, backoff=1.05), "ducklake_version": "1.0",
+                 **more}  # fmt: skip
         return LakeDescription(f"{self.kind}:{self.url}", **given)
 
     def connect(self, **more: Any) -> Lake:

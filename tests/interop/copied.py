@@ -106,6 +106,7 @@ def _file(place: Place, found: dict[str, Rows], row: dict[str, Any], table: Tabl
         columns=columns,
         partition_values=tuple(value for _, value in values) if row["partition_id"] is not None else None,
         mapping=_mapping(found, row["mapping_id"]),
+        row_groups=number(row.get("row_group_count")),
     )
 
 
@@ -146,4 +147,5 @@ def _deletes(place: Place, found: dict[str, Rows], row: dict[str, Any], table: T
         replaces=older,
         snapshots=spans,
         format=row["format"],
+        row_groups=number(row.get("row_group_count")),
     )

@@ -21,7 +21,7 @@ _PASSWORD = re.compile(r"(password\s*=\s*)('(?:\\.|[^'\\])*'|\S+)|(://[^:/@\s]*:
 _LAKE_FIELDS = (
     "metadata", "data_path", "metadata_schema", "catalog", "create_if_not_exists", "read_only", "snapshot_version",
     "snapshot_time", "override_data_path", "data_inlining_row_limit", "encrypted", "metadata_options", "metadata_put",
-    "metadata_storage_version",
+    "metadata_storage_version", "ducklake_version", "automatic_migration",
 )  # fmt: skip
 
 
@@ -47,6 +47,8 @@ class DuckLakeCredentials(Credentials):
     metadata_options: dict[str, Any] = field(default_factory=dict)
     metadata_put: str = "commit"
     metadata_storage_version: str | None = None
+    ducklake_version: str | None = None
+    automatic_migration: bool = False
     attach: list[dict[str, Any]] = field(default_factory=list)
     spark: dict[str, Any] = field(default_factory=dict)
     # Whether models may go past the lakes; what they may do nevertheless.

@@ -14,7 +14,7 @@ from dbt.adapters.ducklake.spark.schema import quoted, string_literal
 from dbt.adapters.ducklake.statements.maintenance.cleaning import remove_orphans, usually_before
 from dbt.adapters.ducklake.statements.maintenance.policy import Policy
 from dbt.adapters.ducklake.statements.session import LakeSession
-from dbt.adapters.ducklake.time_travel import parts_of
+from dbt.adapters.ducklake.time_travel import parts_of, three_parts
 
 _SETTINGS = tuple(field.name for field in fields(Policy))
 
@@ -55,8 +55,7 @@ def _number(name: str, value: Any, asked: str) -> Any:
 
 def compact_statement(relation: BaseRelation | str, home: tuple[str, str], policy: Policy) -> str:
     """The statement that does to a table what it needs."""
-    parts = parts_of(relation)
-    lake, schema, table = (*home[: 3 - len(parts)], *parts)
+    lake, schema, table = three_parts(parts_of(relation), home)
     given = {
         name: value for name, value in asdict(policy).items() if value is not None and value != getattr(Policy(), name)
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -72,7 +72,8 @@ def columns_of(session: LakeSession, parts: Sequence[str]) -> list[ColumnFound]:
         return [ColumnFound(column.name, type_text(column), column.comment) for column in there.columns]
     if there is None:
         return []
-    return columns_of_query(session, f"SELECT * FROM {'.'.join(map(quoted, parts))}")
+    columns = columns_of_query(session, f"SELECT * FROM {'.'.join(map(quoted, parts))}")
+    return [replace(column, comment=there.comment_on(column.name)) for column in columns]
 
 
 def columns_of_query(session: LakeSession, query: str) -> list[ColumnFound]:
@@ -126,7 +127,7 @@ def _view_rows(lake: str, view: View) -> Iterator[list[Any]]:
     columns = json.loads(kept) if kept else [(name, "") for name in view.column_aliases]
     for place, (name, kind) in enumerate(columns, 1):
         head = [lake, view.schema.name, view.name, "VIEW", view.comment, None]
-        yield [*head, name, place, kind, None, *[None, None, None, False] * 4]
+        yield [*head, name, place, kind, view.comment_on(name), *[None, None, None, False] * 4]
 
 
 def last_data_change(lake: Lake, schema: str, name: str) -> datetime | None:

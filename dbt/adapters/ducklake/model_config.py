@@ -77,7 +77,12 @@ class ModelConfig:
         return " ".join(parts)
 
     def view_clauses(self) -> str:
-        return f"COMMENT {string_literal(self.comment)}" if self.comment else ""
+        """All that stands between a view's name and AS."""
+        parts = [f"COMMENT {string_literal(self.comment)}"] if self.comment else []
+        said = [f"{quoted(one.name)} {string_literal(one.comment)}" for one in self.columns if one.comment]
+        if said:
+            parts.append(f"COMMENT ON COLUMN ({', '.join(said)})")
+        return " ".join(parts)
 
 
 # Settings of other adapters that would say something here that is not so; with what says it.

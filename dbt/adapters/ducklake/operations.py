@@ -15,12 +15,14 @@ from dbt.adapters.ducklake import maintenance, time_travel
 from dbt.adapters.ducklake.connections import DuckLakeConnectionManager
 from dbt.adapters.ducklake.errors import OURS, as_dbt
 from dbt.adapters.ducklake.lake import (
+    InvalidDescription,
     Lake,
     LakeDescription,
     Tenant,
     create_tenant,
     drop_tenant,
     fold,
+    migrate_lake,
     protect_tenant,
     tenants,
 )
@@ -73,6 +75,18 @@ class LakeOperations(SQLAdapter):
     def _described(self) -> LakeDescription:
         """The target's own lake, which is not opened."""
         return self.config.credentials.descriptions()[0][1]  # type: ignore[no-any-return]
+
+    @available.parse(lambda *a, **k: [])
+    def migrate_lake(self, dry_run: bool, database: str | None) -> list[str]:
+        """What each step of a lake's migration did; of the target's own lake where none is named."""
+        lakes = self.config.credentials.descriptions()
+        name = _unquoted(database) or lakes[0][0]
+        described = next((one for known, one in lakes if fold(known) == fold(name)), None)
+        with self._translated():
+            if described is None:
+                raise InvalidDescription(f"There is no lake {name}.", "Name one of the target's.")
+            steps = migrate_lake(described, dry_run)
+        return [f"{step.before} to {step.after}: {'; '.join(step.did) or 'the version'}" for step in steps]
 
     # Maintenance.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dbt.adapters.base import BaseRelation
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.ducklake.lake import exact_path
 from dbt.adapters.ducklake.spark.schema import quoted, string_literal
 from dbt.adapters.ducklake.statements.reader import Name, Reader
 
@@ -21,8 +22,7 @@ def at(relation: BaseRelation | str, version: object = None, timestamp: object =
 
 def changes(relation: BaseRelation | str, home: tuple[str, str], start: object, end: object) -> str:
     """The rows that came and went in a relation from one snapshot or moment to another, both included."""
-    parts = parts_of(relation)
-    whole = (*home[: 3 - len(parts)], *parts)
+    whole = three_parts(parts_of(relation), home)
     arguments = [*map(string_literal, whole), _bound(relation, start), _bound(relation, end)]
     return f"ducklake_table_changes({', '.join(arguments)})"
 
@@ -34,16 +34,24 @@ def rollback(relation: BaseRelation | str, version: object = None, timestamp: ob
 
 
 def parts_of(relation: BaseRelation | str) -> tuple[str, ...]:
-    """One to three names. A relation's own, whatever dbt would have it rendered as."""
+    """The parts of a name. A relation's own, whatever dbt would have it rendered as."""
     if isinstance(relation, str):
         name: Name = Reader(relation).name()
         return name.parts
     return tuple(part for part in (relation.database, relation.schema, relation.identifier) if part)
 
 
+def three_parts(parts: tuple[str, ...], home: tuple[str, str]) -> tuple[str, str, str]:
+    """Lake, schema and name as functions take them: a schema that lies in others is one text."""
+    if len(parts) > 3:
+        return parts[0], exact_path(parts[1:-1]), parts[-1]
+    lake, schema, own = (*home[: 3 - len(parts)], *parts)
+    return lake, schema, own
+
+
 def lake_of(relation: BaseRelation | str) -> str | None:
     parts = parts_of(relation)
-    return parts[0] if len(parts) == 3 else None
+    return parts[0] if len(parts) > 2 else None
 
 
 def _bound(relation: object, value: object) -> str:

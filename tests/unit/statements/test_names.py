@@ -8,6 +8,7 @@ import pytest
 from dbt.adapters.ducklake.lake import fold
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.names import TableUse, names_in, quoted, replaced
+from dbt.adapters.ducklake.statements.reader import Name
 from dbt.adapters.ducklake.statements.scopes import Located
 
 PAIRS = Path(__file__).parents[2] / "fixtures" / "statements" / "names.sql"
@@ -22,14 +23,19 @@ def pairs() -> Iterator[object]:
         yield pytest.param(sql, expected.strip("\n"), id=title)
 
 
+def whole(name: Name) -> tuple[str, ...]:
+    """With the lake and the schema in front that the name leaves out."""
+    return (*("lake", "main")[: max(3 - len(name.parts), 0)], *name.parts)
+
+
 def view_of(use: TableUse) -> str:
     travel = ("@v" if use.travel.is_version else "@t") if use.travel else ""
-    return quoted(".".join(use.name.within("lake", "main")) + travel)
+    return quoted(".".join(whole(use.name)) + travel)
 
 
 def located(use: TableUse) -> Located:
     columns = frozenset(COLUMNS.get(use.own_name, {"id", "v"}))
-    return Located(tuple(map(fold, use.name.within("lake", "main"))), lambda: columns)
+    return Located(tuple(map(fold, whole(use.name))), lambda: columns)
 
 
 def spelled(sql: str) -> str:

@@ -19,6 +19,7 @@ from dbt.adapters.ducklake.lake.errors import (
     CommitContended,
     CommitFailed,
     CommitOutcomeUnknown,
+    InvalidDescription,
     LakeError,
     NotFound,
 )
@@ -34,10 +35,28 @@ from dbt.adapters.ducklake.lake.maintenance.planning import (
     files_to_rewrite,
     merge_groups,
 )
-from dbt.adapters.ducklake.lake.names import ColumnId, FileId, SchemaId, SnapshotId, TableId, fold, new_uuid, quoted
+from dbt.adapters.ducklake.lake.migration import Migration, migrate_lake
+from dbt.adapters.ducklake.lake.names import (
+    ColumnId,
+    FileId,
+    SchemaId,
+    SnapshotId,
+    TableId,
+    exact_path,
+    fold,
+    new_uuid,
+    path_in,
+    quoted,
+)
 from dbt.adapters.ducklake.lake.opening import connect
 from dbt.adapters.ducklake.lake.options import Options
-from dbt.adapters.ducklake.lake.partitioning import CALENDAR_PARTS, bucket_count, partition_text, partition_value
+from dbt.adapters.ducklake.lake.partitioning import (
+    CALENDAR_PARTS,
+    EPOCH_PARTS,
+    bucket_count,
+    partition_text,
+    partition_value,
+)
 from dbt.adapters.ducklake.lake.paths import plain
 from dbt.adapters.ducklake.lake.protection import protect_tenant
 from dbt.adapters.ducklake.lake.snapshot.feed import DeletedRows, EndedFile, InsertedRows, TableChanges
@@ -62,6 +81,7 @@ from dbt.adapters.ducklake.lake.values import Value, fits, has_bounds, parse_val
 __all__ = [
     "CALENDAR_PARTS",
     "DEFAULT_TARGET_SIZE",
+    "EPOCH_PARTS",
     "INFINITE_DAYS",
     "INFINITE_TICKS",
     "INTEGERS",
@@ -91,6 +111,7 @@ __all__ = [
     "InlinedRow",
     "InlinedTable",
     "InsertedRows",
+    "InvalidDescription",
     "IsIn",
     "IsNotNull",
     "IsNull",
@@ -102,6 +123,7 @@ __all__ = [
     "Maintenance",
     "MappedColumn",
     "MergeGroup",
+    "Migration",
     "NameMapping",
     "NotASpan",
     "NotFound",
@@ -134,17 +156,20 @@ __all__ = [
     "decimal",
     "deleted_rows",
     "drop_tenant",
+    "exact_path",
     "files_to_rewrite",
     "find",
     "fits",
     "fold",
     "has_bounds",
     "merge_groups",
+    "migrate_lake",
     "moment_before",
     "new_uuid",
     "parse_value",
     "partition_text",
     "partition_value",
+    "path_in",
     "plain",
     "protect_tenant",
     "quoted",

@@ -7,22 +7,41 @@ from uuid import UUID
 
 from dbt.adapters.ducklake.lake.columns import Column, find, walk
 from dbt.adapters.ducklake.lake.errors import ColumnNotFound
-from dbt.adapters.ducklake.lake.names import ColumnId, SchemaId, SnapshotId, TableId
+from dbt.adapters.ducklake.lake.names import ColumnId, SchemaId, SnapshotId, TableId, fold
 from dbt.adapters.ducklake.lake.paths import StoredPath
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
+    """`name` is what it is found by: of one within others, the names of all of them with dots between. `parts` are
+    these names, and `parent` the schema that it lies in."""
+
     id: SchemaId
     uuid: UUID
     name: str
     path: StoredPath
     since: SnapshotId
+    parts: tuple[str, ...]
+    parent: SchemaId | None = None
+
+    @property
+    def own_name(self) -> str:
+        return self.parts[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Macro:
+    """A macro of DuckDB's, of values or of tables. Only DuckDB calls it."""
+
+    id: int
+    name: str
+    is_of_tables: bool
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionField:
-    """A partition key: a top-level column through `identity`, `year`, `month`, `day`, `hour` or `bucket(N)`."""
+    """A partition key: a top-level column through `identity`, `year`, `month`, `day`, `hour`, one of these since 1970
+    (`epoch_day`), or `bucket(N)`."""
 
     column_id: ColumnId
     transform: str = "identity"
@@ -119,6 +138,11 @@ class View:
     column_aliases: tuple[str, ...] = ()
     comment: str | None = None
     tags: tuple[tuple[str, str], ...] = ()
+    # By the names that the view gives its columns.
+    column_comments: tuple[tuple[str, str], ...] = ()
+
+    def comment_on(self, column: str) -> str | None:
+        return next((text for name, text in self.column_comments if fold(name) == fold(column)), None)
 
     def tag(self, key: str) -> str | None:
         return dict(self.tags).get(key)

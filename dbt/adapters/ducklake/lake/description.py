@@ -6,12 +6,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from importlib.metadata import version
 from pathlib import Path
 
 from dbt.adapters.ducklake.lake.errors import InvalidDescription
 from dbt.adapters.ducklake.lake.transaction.commit import Patience
 
 KINDS = ("duckdb", "sqlite", "postgres")
+# The formats that lakes are made in.
+VERSIONS = ("1.0", "1.1")
 _STORAGE_VERSION = re.compile(r"v\d+\.\d+\.\d+|latest")
 
 
@@ -39,6 +42,10 @@ class LakeDescription:
     metadata_put: str = "commit"
     # Of a new DuckDB file, in DuckDB's words: v1.5.0 (the default), v2.0.0, latest.
     metadata_storage_version: str | None = None
+    # The format of a new lake, and what an older one is brought to where that is allowed; None for the version that
+    # the extension of the installed DuckDB would take.
+    ducklake_version: str | None = None
+    automatic_migration: bool = False
     patience: Patience = field(default_factory=Patience)
 
     def __post_init__(self) -> None:
@@ -57,6 +64,19 @@ class LakeDescription:
         if self.metadata_put not in ("commit", "end"):
             raise InvalidDescription(f"`metadata_put` is {self.metadata_put!r}.", "It takes commit or end.")
         self._check_storage_version()
+        if self.ducklake_version is not None and self.ducklake_version not in VERSIONS:
+            raise InvalidDescription(
+                f"`ducklake_version` is {self.ducklake_version!r}.", f"It takes {' or '.join(VERSIONS)}, in quotes."
+            )
+        if self.catalog is not None and (self.ducklake_version is not None or self.automatic_migration):
+            raise InvalidDescription(
+                "`ducklake_version` or `automatic_migration` is set beside `catalog`.",
+                "Metadata that are shared between tenants have a layout of their own: leave it out.",
+            )
+        if self.automatic_migration and (self.read_only or self.is_time_travel):
+            raise InvalidDescription(
+                "`automatic_migration` is set for a lake that is opened for reading.", "Leave one of them out."
+            )
         if self.metadata_schema == "":
             raise InvalidDescription("`metadata_schema` is empty.", "Name a schema, or leave it out.")
 
@@ -108,6 +128,11 @@ class LakeDescription:
     def is_remote(self) -> bool:
         """Whether the metadata file lies in object storage."""
         return self.kind != "postgres" and "://" in self.place
+
+    @property
+    def wanted_version(self) -> str:
+        """The format version of a new lake, and the one to which an older one may be brought."""
+        return self.ducklake_version or ("1.1" if int(version("duckdb").split(".")[0]) >= 2 else "1.0")
 
     @property
     def new_data_path(self) -> str | None:

@@ -85,6 +85,41 @@ class UnsupportedVersion(CannotOpen):
         )
 
 
+class VersionDiffers(CannotOpen):
+    def __init__(self, metadata: str, found: str, asked: str, remedy: str) -> None:
+        self.metadata, self.found, self.asked = metadata, found, asked
+        super().__init__(
+            f"The lake at {metadata} has format version {found}, and the profile asks for {asked}. {remedy}"
+        )
+
+
+class MigrationRefused(CannotOpen):
+    def __init__(self, metadata: str, before: str, after: str, found: str, remedy: str) -> None:
+        self.metadata, self.before, self.after, self.found = metadata, before, after, found
+        super().__init__(
+            f"Cannot bring the lake at {metadata} from format version {before} to {after}: {found}. {remedy} "
+            "Nothing was changed."
+        )
+
+
+class MigrationFailed(CannotOpen):
+    def __init__(self, metadata: str, target: str, found: str) -> None:
+        self.metadata, self.target, self.found = metadata, target, found
+        super().__init__(
+            f"Whether the lake at {metadata} was brought to format version {target} is not known, but it was as a "
+            f"whole or not at all: {found.rstrip('.')}. Run again."
+        )
+
+
+class LakeMigrated(LakeError):
+    def __init__(self, metadata: str, before: str, after: str) -> None:
+        self.metadata, self.before, self.after = metadata, before, after
+        super().__init__(
+            f"The lake at {metadata} was opened with format version {before}, and another client has brought it to "
+            f"{after} since. Run again."
+        )
+
+
 class UnsupportedLayout(CannotOpen):
     def __init__(self, metadata: str, found: str, remedy: str) -> None:
         self.metadata, self.found = metadata, found

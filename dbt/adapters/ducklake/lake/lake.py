@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from dbt.adapters.ducklake.lake.backends.base import CommitBroken
 from dbt.adapters.ducklake.lake.description import LakeDescription
 from dbt.adapters.ducklake.lake.errors import (
-    InvalidMetadata,
     InvalidOption,
     MetadataQueryFailed,
     ReadOnlyLake,
@@ -51,6 +50,20 @@ class Lake:
     @property
     def keeps_sort_keys(self) -> bool:
         return self._metadata.layout.has(tables.SortInfo)
+
+    @property
+    def nests_schemas(self) -> bool:
+        """Whether schemas may lie in others."""
+        return self._metadata.layout.nests_schemas
+
+    @property
+    def merges_across_columns(self) -> bool:
+        """Whether a file may have columns that came after its first rows."""
+        return self._metadata.layout.merges_across_columns
+
+    @property
+    def keeps_comments_on_columns_of_views(self) -> bool:
+        return self._metadata.layout.has(tables.ViewColumnTag)
 
     @property
     def is_one_of_many(self) -> bool:
@@ -188,9 +201,6 @@ class Lake:
             return "at a snapshot of the past"
         if self.description.read_only:
             return "`read_only: true`"
-        if not self._metadata.layout.is_written:
-            version = self._metadata.layout.version
-            return f"format version {version} is not written yet; DuckDB's ATTACH makes 1.0 with DUCKLAKE_VERSION '1.0'"
         return None
 
     def _snapshot_of(self, row: tables.Snapshot) -> Snapshot:
@@ -198,22 +208,20 @@ class Lake:
 
 
 def _snapshot_row(session: MetadataSession, version: int | None, time: datetime | None) -> tables.Snapshot:
-    if version is not None:
-        found = session.read(tables.Snapshot, "WHERE snapshot_id = $1", version)
-    elif time is not None:
+    asked = time if version is None else version
+    if asked is None:
+        return session.newest_snapshot()
+    if isinstance(asked, int):
+        found = session.read(tables.Snapshot, "WHERE snapshot_id = $1", asked)
+    else:
         # DuckDB goes by the clock, not by the order of commits.
-        moment = session.bound("TIMESTAMPTZ", time.astimezone(UTC))
+        moment = session.bound("TIMESTAMPTZ", asked.astimezone(UTC))
         found = session.read(
             tables.Snapshot, "WHERE snapshot_time <= $1 ORDER BY snapshot_time DESC, snapshot_id DESC LIMIT 1", moment
         )
-    else:
-        found = session.read(tables.Snapshot, "WHERE snapshot_id = (SELECT max(snapshot_id) FROM {snapshot})")
     if found:
         return found[0]
     oldest, latest = session.query("SELECT min(snapshot_id), max(snapshot_id) FROM {snapshot}")[0]
-    asked = version if version is not None else time
-    if asked is None:
-        raise InvalidMetadata("ducklake_snapshot is empty", "DuckDB cannot open this lake either.")
     raise SnapshotNotFound(asked, oldest, latest)
 
 

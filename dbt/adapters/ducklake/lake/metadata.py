@@ -5,13 +5,22 @@ What a table is called, which columns it has and whose rows are visible is the l
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 from dbt.adapters.ducklake.lake.backends.base import Backend, Connection, Contended, Row, decoder
-from dbt.adapters.ducklake.lake.errors import ChangeRefused, MetadataQueryFailed, UnsupportedLayout
+from dbt.adapters.ducklake.lake.columns import Column
+from dbt.adapters.ducklake.lake.errors import (
+    ChangeRefused,
+    InvalidMetadata,
+    LakeMigrated,
+    MetadataQueryFailed,
+    UnsupportedLayout,
+)
 from dbt.adapters.ducklake.lake.names import quoted
 from dbt.adapters.ducklake.lake.spec import tables
 from dbt.adapters.ducklake.lake.spec.layout import SNAPSHOT_IDS, Layout
@@ -35,9 +44,17 @@ def in_chunks(values: Iterable[T]) -> list[list[T]]:
     return [every[start : start + _VALUES_AT_ONCE] for start in range(0, len(every), _VALUES_AT_ONCE)]
 
 
+_TABLE_IN_SQL = re.compile(r"\{(\w+)\}(?! AS\b)")
 TENANTS = "ducklake_catalog"
 LINEAGE = "ducklake_snapshot_lineage"
 COUNTERS = "ducklake_snapshot_counters"
+
+
+@cache
+def _with_aliases(sql: str) -> str:
+    """An alias for each table that has none: what stands for one may be a query, which PostgreSQL before 16 reads by an
+    alias only."""
+    return _TABLE_IN_SQL.sub(r"{\1} AS \1_rows", sql)
 
 
 class Head(NamedTuple):
@@ -64,13 +81,16 @@ class MetadataSession:
     def read(self, row_class: type[R], rest: str = "", *values: object) -> list[R]:
         """All rows of a table that `rest` (WHERE …, ORDER BY …) leaves; columns are named as in `row_class`."""
         select, decode = self._metadata.select_of(row_class)
-        found = self._connection.rows(select + rest.format_map(self._metadata.relations), values)
+        found = self._connection.rows(select + self._with_tables(rest), values)
         make: Callable[[Row], R] = row_class._make  # type: ignore[attr-defined]
         return [make(decode(row)) for row in found] if decode else [make(row) for row in found]
 
     def query(self, sql: str, *values: object) -> list[Row]:
         """Rows of any SELECT; `{data_file}` stands for a table. Uuids and times come as the driver has them."""
-        return self._connection.rows(sql.format_map(self._metadata.relations), values)
+        return self._connection.rows(self._with_tables(sql), values)
+
+    def _with_tables(self, sql: str) -> str:
+        return _with_aliases(sql).format_map(self._metadata.relations)
 
     def insert(self, rows: Sequence[Row]) -> None:
         """Insert rows of one row class."""
@@ -96,10 +116,24 @@ class MetadataSession:
             head = self.head_of_all()
             own = self.query("SELECT max(snapshot_id) FROM {snapshot}")[0][0]
             return head._replace(latest=own)
-        newest = "WHERE snapshot_id = (SELECT max(snapshot_id) FROM {snapshot})"
-        latest = self.read(tables.Snapshot, newest)[0]
+        latest = self.newest_snapshot()
         counters = latest.schema_version, latest.next_catalog_id, latest.next_file_id
         return Head(latest.snapshot_id, latest.snapshot_id, latest.snapshot_id + 1, *counters)
+
+    def newest_snapshot(self) -> tables.Snapshot:
+        """The newest snapshot; LakeMigrated where the metadata have another version than when they were opened."""
+        newest = "snapshot_id = (SELECT max(snapshot_id) FROM {snapshot})"
+        if self.layout.is_shared:
+            found = self.read(tables.Snapshot, f"WHERE {newest}")
+        else:
+            other = 'SELECT 1 FROM {metadata} WHERE "key" = \'version\' AND "value" <> $1'
+            found = self.read(tables.Snapshot, f"WHERE {newest} AND NOT EXISTS ({other})", self.layout.version)
+        if found:
+            return found[0]
+        versions = [row.value for row in self.read(tables.Metadata) if row.key == "version" and row.scope is None]
+        if versions not in ([], [self.layout.version]):
+            raise LakeMigrated(self._metadata.backend.name, self.layout.version, versions[0])
+        raise InvalidMetadata("ducklake_snapshot is empty", "DuckDB cannot open this lake either.")
 
     def head_of_all(self) -> Head:
         """The head of all tenants of a shared layout, whose counters go on over all of them."""
@@ -186,10 +220,12 @@ class MetadataSession:
 
     def delete_where(self, row_class: RowClass, condition: str) -> None:
         """Delete the rows of a condition, in which `{snapshot}` stands for a table."""
+        if not self.layout.has(row_class):
+            return
         scope = "".join(
             f" AND {quoted(name)} = {value}" for name, value in self._metadata.layout.scope(row_class).items()
         )
-        chosen = condition.format_map(self._metadata.relations)
+        chosen = self._with_tables(condition)
         self._connection.execute(f"DELETE FROM {self._metadata.target(row_class)} WHERE {chosen}{scope}")
 
     def end(self, row_class: RowClass, snapshot: int, where: Mapping[str, object]) -> None:
@@ -213,6 +249,13 @@ class MetadataSession:
 
     def has_table(self, name: str) -> bool:
         return self._connection.has_table(name)
+
+    def wait_little(self) -> None:
+        self._connection.wait_little()
+
+    def retype(self, table: str, columns: Sequence[Column]) -> list[str]:
+        """Give the columns of a table of inlined rows the types that they have today; the names of those changed."""
+        return self._connection.retype(table, self._metadata.backend.qualified(table), columns)
 
     def drop_table(self, name: str) -> None:
         """Drop a table for inlined rows, if it is there."""

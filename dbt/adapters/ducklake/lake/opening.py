@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from dbt.adapters.ducklake.lake.backends import backend_for
 from dbt.adapters.ducklake.lake.backends.base import Backend, CommitBroken, Contended
-from dbt.adapters.ducklake.lake.description import LakeDescription
+from dbt.adapters.ducklake.lake.description import VERSIONS, LakeDescription
 from dbt.adapters.ducklake.lake.errors import (
     CannotOpen,
     DataPathDiffers,
@@ -22,13 +22,15 @@ from dbt.adapters.ducklake.lake.errors import (
     TenantNotFound,
     UnsupportedLayout,
     UnsupportedVersion,
+    VersionDiffers,
 )
 from dbt.adapters.ducklake.lake.lake import Lake
 from dbt.adapters.ducklake.lake.metadata import TENANTS, Metadata, MetadataSession
+from dbt.adapters.ducklake.lake.migration import is_older, migrate, version_of
 from dbt.adapters.ducklake.lake.options import options_from_rows
 from dbt.adapters.ducklake.lake.paths import as_data_path, same_data_path
 from dbt.adapters.ducklake.lake.spec import tables
-from dbt.adapters.ducklake.lake.spec.layout import NESTING, NEWEST, OLDEST, STANDARD, Layout
+from dbt.adapters.ducklake.lake.spec.layout import OLDEST, STANDARD, Layout, developed
 from dbt.adapters.ducklake.lake.tenants import (
     bootstrap_shared,
     check_tenant_name,
@@ -38,8 +40,6 @@ from dbt.adapters.ducklake.lake.tenants import (
 )
 
 CREATED_BY = "dbt-ducklake"
-# Older layouts that DuckDB brings to 1.0 itself.
-_MIGRATED_BY_DUCKDB = ("0.1", "0.2", "0.3-dev1", "0.3", "0.4-dev1", "0.4")
 
 
 def connect(description: LakeDescription) -> Lake:
@@ -81,16 +81,25 @@ def _look(backend: Backend, description: LakeDescription) -> _Found | None:
     with metadata.reading() as session:
         if not session.has_table("ducklake_metadata"):
             return None
-        rows = tuple(session.read(tables.Metadata))
-        version = next((row.value for row in rows if row.key == "version"), OLDEST.version)
-        is_shared = session.has_table(TENANTS)
+        is_shared, version = session.has_table(TENANTS), version_of(session)
         if is_shared or version not in STANDARD:
             _refuse_older(session, backend)
-        layout = (
-            layout_of_tenant(session, backend.name, _tenant(backend, description))
-            if is_shared
-            else _layout_of(session, backend, version)
-        )
+        is_to_migrate = not is_shared and _is_to_migrate(backend, description, version)
+        rows = _rows_of_metadata(session)
+        if not is_to_migrate:
+            layout = (
+                layout_of_tenant(session, backend.name, _tenant(backend, description))
+                if is_shared
+                else _layout_of(session, version)
+            )
+    if is_to_migrate:
+        # There is no way back, so whatever else may keep the lake from being opened comes first.
+        before = _Found(metadata, rows)
+        _refuse_encrypted(before, description)
+        options_from_rows(rows, None)
+        _data_path(before, description)
+        migrate(metadata, description.wanted_version, description.patience)
+        return _look(backend, description)
     if layout is None:
         if description.tenant_creation_refused is not None:
             raise TenantNotFound(backend.name, str(description.catalog))
@@ -101,6 +110,14 @@ def _look(backend: Backend, description: LakeDescription) -> _Found | None:
         found = f"`catalog` is {description.catalog!r}, but this lake's metadata is not shared between tenants"
         raise UnsupportedLayout(backend.name, found, "Leave `catalog` out.")
     return _Found(Metadata(backend, layout), rows)
+
+
+def _rows_of_metadata(session: MetadataSession) -> tuple[tables.Metadata, ...]:
+    if "scope" in session.columns_of("ducklake_metadata"):
+        return tuple(session.read(tables.Metadata))
+    # Before 0.2 all options were the lake's.
+    rows = session.run_on("ducklake_metadata", 'SELECT "key", "value" FROM {table}')
+    return tuple(tables.Metadata(key, value) for key, value in rows)
 
 
 def _tenant(backend: Backend, description: LakeDescription) -> str:
@@ -118,16 +135,29 @@ def _refuse_older(session: MetadataSession, backend: Backend) -> None:
         )
 
 
-def _layout_of(session: MetadataSession, backend: Backend, version: str) -> Layout:
-    if version in STANDARD:
-        # Late development builds have all of 1.1, and call it as the earlier ones do.
-        is_whole = version not in (OLDEST.version, NEWEST.version) and NESTING in session.columns_of("ducklake_schema")
-        return replace(NEWEST, version=version) if is_whole else STANDARD[version]
-    if version in _MIGRATED_BY_DUCKDB:
-        remedy = "Let DuckDB migrate it: ATTACH 'ducklake:…' AS lake (AUTOMATIC_MIGRATION true)."
-    else:
+def _layout_of(session: MetadataSession, version: str) -> Layout:
+    return STANDARD[version] if version in VERSIONS else developed(version, session.columns_of)
+
+
+def _is_to_migrate(backend: Backend, description: LakeDescription, version: str) -> bool:
+    """Whether the lake is brought to another version before it is opened, as the profile asks. As in ATTACH, a version
+    that is named is the one that the lake must have."""
+    wanted, asked = description.wanted_version, description.ducklake_version
+    if version not in STANDARD and not is_older(version, wanted):
         remedy = "DuckDB's ducklake extension for DuckDB 2.0 does not read it either: use the client that wrote it."
-    raise UnsupportedVersion(backend.name, version, ", ".join(STANDARD), remedy)
+        raise UnsupportedVersion(backend.name, version, ", ".join(STANDARD), remedy)
+    if is_older(version, wanted):
+        if description.automatic_migration:
+            return True
+        remedy = "To bring it there, set `automatic_migration: true`, or run the operation ducklake_migrate."
+        if version not in STANDARD:
+            raise UnsupportedVersion(backend.name, version, ", ".join(STANDARD), remedy)
+        if asked is not None:
+            raise VersionDiffers(backend.name, version, asked, f"{remedy} Or leave `ducklake_version` out.")
+    elif asked is not None and is_older(asked, version):
+        remedy = "There is no way back: leave `ducklake_version` out."
+        raise VersionDiffers(backend.name, version, asked, remedy)
+    return False
 
 
 def _refuse_encrypted(found: _Found, description: LakeDescription) -> None:
@@ -168,7 +198,7 @@ def _make(backend: Backend, description: LakeDescription) -> None:
     """Make the metadata tables, or the tenant in them."""
     if description.catalog is not None:
         check_tenant_name(description.catalog)
-    metadata = Metadata(backend, OLDEST)
+    metadata = Metadata(backend, STANDARD[description.wanted_version])
     try:
         backend.prepare()
         with metadata.writing() as session:

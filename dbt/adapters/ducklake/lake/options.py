@@ -23,15 +23,17 @@ PROPERTIES = frozenset({"version", "created_by", "data_path", "encrypted"})
 _CODECS = ("uncompressed", "snappy", "gzip", "zstd", "brotli", "lz4", "lz4_raw")
 _SIZE = re.compile(r"(\d+)\s*([kmgt]i?)?b?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
-_BOOLEANS = frozenset(
-    {"hive_file_pattern", "per_thread_output", "sort_on_insert", "auto_compact", "write_deletion_vectors"}
-    | {"require_commit_message"}
-)
+_BOOLEANS = frozenset({"hive_file_pattern", "sort_on_insert", "auto_compact", "require_commit_message"})
 _COUNTS = frozenset({"parquet_compression_level", "parquet_row_group_size", "data_inlining_row_limit"})
 _SIZES = frozenset({"parquet_row_group_size_bytes", "target_file_size"})
 _INTERVALS = frozenset({"delete_older_than", "expire_older_than"})
 _KNOWN = _BOOLEANS | _COUNTS | _SIZES | _INTERVALS
 _KNOWN |= {"parquet_compression", "parquet_version", "rewrite_delete_threshold"}
+# Options that say how DuckDB itself writes: the value by which it does what Spark does, and what that is.
+_OF_DUCKDB = {
+    "write_deletion_vectors": ("false", "Spark writes delete files in Parquet, whatever it says"),
+    "per_thread_output": ("true", "each of Spark's tasks writes files of its own, whatever it says"),
+}
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,11 @@ def store_option(session: MetadataSession, row: tables.Metadata) -> None:
 def stored_value(key: str, value: object) -> str:
     """The text under which DuckDB stores an option; InvalidOption where it would not take it."""
     text = str(value).strip()
+    if key in _OF_DUCKDB:
+        usual, found = _OF_DUCKDB[key]
+        if text.lower() != usual:
+            raise InvalidOption(key, found, f"Set it with DuckDB, for what DuckDB writes, or to {usual}.")
+        return usual
     if key in PROPERTIES or key not in _KNOWN:
         raise InvalidOption(key, "it is not an option that can be set", f"There are: {', '.join(sorted(_KNOWN))}.")
     if key in _BOOLEANS:

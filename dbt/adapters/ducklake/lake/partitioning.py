@@ -23,7 +23,7 @@ def bucket_count(transform: str) -> int | None:
 
 
 def is_transform(transform: str) -> bool:
-    return transform.lower() in ("identity", *CALENDAR_PARTS) or bucket_count(transform) is not None
+    return transform.lower() in ("identity", *CALENDAR_PARTS, *EPOCH_PARTS) or bucket_count(transform) is not None
 
 
 def partition_value(transform: str, column_type: ColumnType, value: Value) -> Value:

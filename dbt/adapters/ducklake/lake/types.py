@@ -94,6 +94,13 @@ def can_widen(old: ColumnType, new: ColumnType) -> bool:
     return new.name in _WIDER.get(old.name, frozenset())
 
 
+def keeps_bounds(old: ColumnType, new: ColumnType) -> bool:
+    """Whether the text of a value is that of the same value in the other type: 0.1 as a float32 is no 0.1 as a float64,
+    and a timestamp without a zone is in each session's own."""
+    both = {old.name, new.name}
+    return old == new or both <= INTEGERS or both == {"decimal"}
+
+
 def _integer_can_widen(old: ColumnType, new: ColumnType) -> bool:
     if new.name in FLOATS:
         return True

@@ -93,6 +93,7 @@ class _Added:
             columns=statistics,
             partition_values=self._partition_values(in_path),
             mapping=tuple(entries),
+            row_groups=self.footer.row_groups,
         )
 
     def _entries(

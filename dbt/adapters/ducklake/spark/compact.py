@@ -149,6 +149,7 @@ def _described(folder: OwnFolder, table: Table, group: MergeGroup, footer: Foote
         footer_size=footer.length,
         columns=statistics_of(footer, table.columns),
         partition_values=group.partition_values,
+        row_groups=footer.row_groups,
     )
 
 

@@ -88,21 +88,23 @@ def write_positions(
         [pa.array(values, field.type) for field, values in given], schema=pa.schema([field for field, _ in given])
     )
     path = f"{table.location}ducklake-{new_uuid()}-delete.parquet"
-    size, footer = _stored(storage, path, rows)
+    footer = _stored(storage, path, rows)
     between = SnapshotId(min(snapshots)), SnapshotId(max(snapshots))
-    return DeletesToAdd(file_id, path, len(positions), size, footer, snapshots=between)
+    return DeletesToAdd(
+        file_id, path, len(positions), footer.size, footer.length, snapshots=between, row_groups=footer.row_groups
+    )
 
 
 def _id(field_id: int) -> dict[bytes, bytes]:
     return {b"PARQUET:field_id": str(field_id).encode()}
 
 
-def _stored(storage: Storage, path: str, rows: pa.Table) -> tuple[int, int]:
-    """Write a small file; its size, and its footer's."""
+def _stored(storage: Storage, path: str, rows: pa.Table) -> Footer:
+    """Write a small file."""
     sink = pa.BufferOutputStream()
     pq.write_table(rows, sink, compression=_COMPRESSION)
     size = storage.write(path, sink.getvalue())
-    return size, read_footers(storage, [(path, size)])[0].length
+    return read_footers(storage, [(path, size)])[0]
 
 
 def for_snapshot(storage: Storage, snapshot: SnapshotId, delete: DeletesToAdd) -> DeletesToAdd:
@@ -118,8 +120,8 @@ def for_snapshot(storage: Storage, snapshot: SnapshotId, delete: DeletesToAdd) -
     moved = pc.if_else(pc.equal(rows.column(place), last), pa.scalar(int(snapshot), pa.int64()), rows.column(place))
     rows = rows.set_column(place, rows.schema.field(place), moved)
     path = f"{delete.path.rsplit('/', 1)[0]}/ducklake-{new_uuid()}-delete.parquet"
-    size, footer = _stored(storage, path, rows)
-    return replace(delete, path=path, size=size, footer_size=footer, snapshots=(min(first, snapshot), snapshot))
+    footer, between = _stored(storage, path, rows), (min(first, snapshot), snapshot)
+    return replace(delete, path=path, size=footer.size, footer_size=footer.length, snapshots=between)
 
 
 def _inlined(placed: Placed, gone: DataFrame) -> tuple[InlinedRow, ...]:
@@ -213,6 +215,7 @@ def _kept(folder: OwnFolder, table: Table, file: DataFile, footer: Footer, snaps
         footer_size=footer.length,
         replaces=file.delete_file.id if file.delete_file else None,
         snapshots=_snapshots(footer.metadata) if snapshot is not None else None,
+        row_groups=footer.row_groups,
     )
 
 

@@ -32,6 +32,10 @@ class Footer:
     length: int
     metadata: pq.FileMetaData
 
+    @property
+    def row_groups(self) -> int:
+        return int(self.metadata.num_row_groups)
+
 
 def read_footers(storage: Storage, files: Sequence[tuple[str, int]]) -> list[Footer]:
     """The footers of (path, size) pairs, in their order. UnreadableFile."""

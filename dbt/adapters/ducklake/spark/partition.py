@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from urllib.parse import quote, unquote
 
 from pyspark.sql import Column as Expression
@@ -16,6 +17,7 @@ from pyspark.sql import functions as F
 
 from dbt.adapters.ducklake.lake import (
     CALENDAR_PARTS,
+    EPOCH_PARTS,
     Column,
     Table,
     Value,
@@ -25,7 +27,7 @@ from dbt.adapters.ducklake.lake import (
 )
 from dbt.adapters.ducklake.spark.murmur import bucket_of
 from dbt.adapters.ducklake.spark.schema import quoted
-from dbt.adapters.ducklake.spark.times import date_in_utc, hour_in_utc
+from dbt.adapters.ducklake.spark.times import date_in_utc, hour_in_utc, hours_in_utc
 
 _KEY = "_ducklake_key_{}"
 _NULL, _VALUE = "n", "v"
@@ -93,7 +95,10 @@ def _hive_name(key: PartitionKey, taken: set[str]) -> str:
     if key.transform == "identity":
         return key.column.name
     short = "bucket" if bucket_count(key.transform) else key.transform
-    return f"{short}_{key.column.name}" if short in taken else short
+    if short not in taken:
+        return short
+    long = f"{short}_{key.column.name}"
+    return next(name for name in (long, *(f"{long}_{place}" for place in count(2))) if name not in taken)
 
 
 def _raw(value: Expression, column: Column, transform: str) -> Expression:
@@ -101,6 +106,8 @@ def _raw(value: Expression, column: Column, transform: str) -> Expression:
         return bucket_of(value, column, buckets)
     if transform in CALENDAR_PARTS:
         return F.when(~_is_endless(value, column), _part(value, column, transform))
+    if transform in EPOCH_PARTS:
+        return F.when(~_is_endless(value, column), _epoch_part(value, column, transform))
     if column.type.name == "date":
         return F.unix_date(value)
     if column.type.name == "timestamptz":
@@ -115,6 +122,24 @@ def _part(value: Expression, column: Column, transform: str) -> Expression:
         return hour_in_utc(value) if is_zoned else F.hour(value)
     part = {"year": F.year, "month": F.month, "day": F.dayofmonth}[transform]
     return part(date_in_utc(value) if is_zoned else value)
+
+
+def _epoch_part(value: Expression, column: Column, transform: str) -> Expression:
+    """How many of the units have gone by since 1970; of a timestamp with a zone, in UTC."""
+    is_zoned = column.type.name == "timestamptz"
+    date = date_in_utc(value) if is_zoned else value.cast("date")
+    years, days = F.year(date) - F.lit(1970), F.unix_date(date)
+    match transform:
+        case "epoch_year":
+            return years
+        case "epoch_month":
+            return years * F.lit(12) + F.month(date) - F.lit(1)
+        case "epoch_day":
+            return days
+    if is_zoned:
+        return hours_in_utc(value)
+    midnight = days.cast("bigint") * F.lit(24)
+    return midnight if column.type.name == "date" else midnight + F.hour(value)
 
 
 def _is_endless(value: Expression, column: Column) -> Expression:

@@ -408,7 +408,9 @@ def _mapped_type(entry: MappedColumn | None, column: Column, kind: T.DataType) -
 def _inlined(spark: SparkSession, table: Table, files: TableFiles, columns: Sequence[Column]) -> DataFrame:
     places = [place for place, column in enumerate(table.columns) if column in columns]
     rows = ([row.values[place] for place in places] for row in files.inlined_rows)
-    return dataframe_of(spark, columns, rows)
+    found = dataframe_of(spark, columns, rows)
+    # Of rows that it holds itself, the planner would compute the refusals, too, though nobody asks for them.
+    return found if len(columns) == len(table.columns) else found.coalesce(1)
 
 
 def _with_refusals(rows: DataFrame, table: Table) -> DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -17,6 +18,8 @@ from dbt.adapters.ducklake.lake import (
 )
 from dbt.adapters.ducklake.spark.footers import Footer, stored_type
 
+# Longer bounds are cut, and the upper one raised, as DuckDB does.
+LONGEST_BOUND = 256
 _FLOATS = frozenset({"float32", "float64"})
 _UNSURE = _FLOATS | {"uint8", "uint16", "uint32", "uint64", "json"}
 
@@ -31,7 +34,8 @@ def statistics_of(footer: Footer, columns: Sequence[Column]) -> dict[ColumnId, C
     for place, leaf in enumerate(leaves):
         statistics = _of_leaf(footer, place, leaf)
         if statistics is not None:
-            found[leaf.id] = statistics
+            low, high = _is_whole(statistics.minimum), _is_whole(statistics.maximum)
+            found[leaf.id] = replace(statistics, min_is_exact=low, max_is_exact=high)
     return found
 
 
@@ -39,11 +43,24 @@ def foreign_statistics(footer: Footer, leaves: Mapping[int, Column]) -> dict[Col
     """Statistics of leaves, by their places, of a file that others wrote, where its footer says values of the column.
 
     Of floats none, as NaN may be left out, nor where the file has another type, or one that footers have no sign for.
+    Whether a text was cut is not known.
     """
     schema = footer.metadata.schema
     alike = {place: leaf for place, leaf in leaves.items() if stored_type(schema.column(place)) == leaf.type}
-    found = {leaf.id: _of_leaf(footer, place, leaf) for place, leaf in alike.items() if leaf.type.name not in _UNSURE}
-    return {column_id: statistics for column_id, statistics in found.items() if statistics is not None}
+    found = {}
+    for place, leaf in alike.items():
+        statistics = None if leaf.type.name in _UNSURE else _of_leaf(footer, place, leaf)
+        if statistics is not None:
+            is_exact = not isinstance(statistics.minimum, str | bytes)
+            found[leaf.id] = replace(statistics, min_is_exact=is_exact, max_is_exact=is_exact)
+    return found
+
+
+def _is_whole(bound: Value) -> bool:
+    """Whether a bound of a file of ours was not cut, which leaves up to three bytes less than the longest."""
+    if not isinstance(bound, str | bytes):
+        return True
+    return len(bound.encode() if isinstance(bound, str) else bound) < LONGEST_BOUND - 3
 
 
 def nulls_in(footer: Footer, columns: Sequence[Column]) -> dict[ColumnId, int]:

@@ -45,8 +45,13 @@ def date_in_utc(zoned: Expression) -> Expression:
     return F.date_from_unix_date(divided(F.unix_micros(zoned), MICROS_PER_DAY).cast("int"))
 
 
+def hours_in_utc(zoned: Expression) -> Expression:
+    """The hours since 1970."""
+    return divided(F.unix_micros(zoned), _MICROS_PER_HOUR)
+
+
 def hour_in_utc(zoned: Expression) -> Expression:
-    return F.pmod(divided(F.unix_micros(zoned), _MICROS_PER_HOUR), F.lit(24)).cast("int")
+    return F.pmod(hours_in_utc(zoned), F.lit(24)).cast("int")
 
 
 def divided(whole: Expression, by: int) -> Expression:

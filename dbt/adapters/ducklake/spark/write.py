@@ -34,7 +34,7 @@ from dbt.adapters.ducklake.spark.footers import Footer, read_footers
 from dbt.adapters.ducklake.spark.own_folder import OwnFolder, own_folder
 from dbt.adapters.ducklake.spark.partition import PartitionKey, hive_folder, partition_keys, values_in_path
 from dbt.adapters.ducklake.spark.schema import FIELD_ID, field_of, quoted, spark_type
-from dbt.adapters.ducklake.spark.statistics import column_without_utf8, nulls_in, statistics_of
+from dbt.adapters.ducklake.spark.statistics import LONGEST_BOUND, column_without_utf8, nulls_in, statistics_of
 from dbt.adapters.ducklake.spark.storage import WHOLE_FILES, Storage, spark_path
 
 _CODECS = {"uncompressed": "none", "lz4": "lz4_raw"}
@@ -43,8 +43,6 @@ _LEVELS = {"zstd": "parquet.compression.codec.zstd.level", "gzip": "zlib.compres
 # By Spark's bloom filters, DuckDB 1.5 does not find BLOBs, and 0.0 is not -0.0. The key may end with a column's name.
 _BLOOM = "parquet.bloom.filter.enabled"
 OwnColumns: TypeAlias = Sequence[tuple[str, int]]
-# Longer bounds are cut, and the upper one raised, as DuckDB does.
-_LONGEST_BOUND = "256"
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ class WriteSettings:
         if self.row_group_bytes:
             yield "parquet.block.size", self.row_group_bytes
         yield "parquet.writer.version", "v2" if self.version == "V2" else "v1"
-        yield "parquet.statistics.truncate.length", _LONGEST_BOUND
+        yield "parquet.statistics.truncate.length", str(LONGEST_BOUND)
         yield "parquet.column.statistics.enabled", "true"
         yield _BLOOM, "false"
         yield "mapreduce.fileoutputcommitter.marksuccessfuljobs", "false"
@@ -346,6 +344,7 @@ def _described(
                 columns=statistics_of(footer, table.columns),
                 partition_values=texts,
                 mapping=mapping,
+                row_groups=footer.row_groups,
             )
         )
     return described

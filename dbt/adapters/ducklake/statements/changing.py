@@ -231,7 +231,7 @@ class Change:
 
     def side(self) -> Side:
         """The table as a condition names it."""
-        name = (self.target.alias,) if self.target.alias else self.name.parts
+        name = (self.target.alias,) if self.target.alias else self.session.parts_of(self.target.name)
         return Side(name, [column.name for column in self.table.columns], self.target.qualifier)
 
     def placed(self, spark: Spark, where: Sequence[Predicate] = ()) -> Placed:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dbt.adapters.ducklake.lake import CALENDAR_PARTS, SortField, fold
+from dbt.adapters.ducklake.lake import CALENDAR_PARTS, EPOCH_PARTS, SortField, fold
 from dbt.adapters.ducklake.lake import quoted as quoted_for_duckdb
 from dbt.adapters.ducklake.statements.errors import NotUnderstood
 from dbt.adapters.ducklake.statements.reader import Reader
 
 # Spark and Iceberg name the same transforms in the plural.
-_TRANSFORMS = {name: name for name in (*CALENDAR_PARTS, "identity")} | {f"{name}s": name for name in CALENDAR_PARTS}
+_TRANSFORMS = {name: name for name in (*CALENDAR_PARTS, *EPOCH_PARTS, "identity")}
+_TRANSFORMS |= {f"{name}s": name for name in CALENDAR_PARTS}
 
 
 def read_partitioning(reader: Reader) -> tuple[tuple[str, str], ...]:
@@ -30,7 +31,8 @@ def read_partition_key(reader: Reader) -> tuple[str, str]:
     elif fold(name) in _TRANSFORMS:
         transform = _TRANSFORMS[fold(name)]
     else:
-        raise NotUnderstood(f"The partition transform {name}", "There are year, month, day, hour, bucket.", place)
+        known = ", ".join((*CALENDAR_PARTS, *EPOCH_PARTS, "bucket"))
+        raise NotUnderstood(f"The partition transform {name}", f"There are {known}.", place)
     column = reader.name_part()
     reader.expect(")")
     return column, transform

@@ -37,7 +37,7 @@ def qualified(
     aliases, edits = dict(own_names), list[Edit]()
     with_schema: dict[int, list[tuple[Chain, int]]] = {}
     for chain in chains:
-        if any(_names_table(chain, length, tables[start]) for start in own_names for length in (2, 3)):
+        if any(_length_of(chain.parts, tables[start]) for start in own_names):
             found = _meant(sql, chain, own_names, shortest=2)
             if found is not None:
                 with_schema.setdefault(found[0], []).append((chain, found[1]))
@@ -53,8 +53,13 @@ def qualified(
     return aliases, edits + list(_in_pipes(parsed, chains, own_names, tables, edits))
 
 
-def _names_table(chain: Chain, length: int, table: Located) -> bool:
-    return len(chain.parts) > length and table.name[-length:] == chain.parts[:length]
+def _length_of(parts: Sequence[str], table: Located) -> int | None:
+    """How many of the parts of a dotted name are a table's with its schema; None where they are another's."""
+    for length in range(len(parts) - 1, 1, -1):
+        for name in (table.name, table.as_written):
+            if length <= len(name) and name[-length:] == tuple(parts[:length]):
+                return length
+    return None
 
 
 def _meant(sql: str, chain: Chain, own_names: Mapping[int, str], shortest: int = 1) -> tuple[int, int] | None:
@@ -108,7 +113,7 @@ def _in_pipes(
     edited = {start for start, _, _ in edits}
     for chain in chains:
         for start, own_name in own_names.items():
-            length = next((length for length in (3, 2) if _names_table(chain, length, tables[start])), None)
+            length = _length_of(chain.parts, tables[start])
             if length and names.count(fold(own_name)) == 1 and chain.places[0][0] not in edited:
                 yield _edit(chain, length, own_name)
 
@@ -122,7 +127,7 @@ def _by_tokens(sql: str, own_names: Mapping[int, str], tables: Mapping[int, Loca
     for chain in _dotted(tokens):
         parts = tuple(fold(token.text) for token in chain)
         for start, own_name in own_names.items():
-            length = next((n for n in (3, 2) if len(parts) > n and tables[start].name[-n:] == parts[:n]), None)
+            length = _length_of(parts, tables[start])
             if length is None or chain[0].start == start:
                 continue
             if has_subquery or names.count(fold(own_name)) > 1:

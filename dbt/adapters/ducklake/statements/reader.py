@@ -34,16 +34,10 @@ _OPENING = {"(": 1, ")": -1, "[": 1, "]": -1}
 
 
 class Name(NamedTuple):
-    """A name of one to three parts, as it was written."""
+    """A name as it was written: of lake, schema and name, where a schema that lies in others has several parts."""
 
     parts: tuple[str, ...]
     place: Place | None = None
-
-    def within(self, lake: str, schema: str) -> tuple[str, ...]:
-        """The parts with the lake and the schema in front that the name leaves out."""
-        if len(self.parts) == 1:
-            return lake, schema, *self.parts
-        return (lake, *self.parts) if len(self.parts) == 2 else self.parts
 
     def __str__(self) -> str:
         return ".".join(self.parts)

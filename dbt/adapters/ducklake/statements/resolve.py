@@ -16,6 +16,7 @@ from dbt.adapters.ducklake.spark.query import (
     is_plain_view,
     one_value,
     run_query,
+    setting,
     show_as,
 )
 from dbt.adapters.ducklake.spark.scan import scan
@@ -26,7 +27,6 @@ from dbt.adapters.ducklake.statements.functions import rows_of_function
 from dbt.adapters.ducklake.statements.moment import at_moment, now
 from dbt.adapters.ducklake.statements.names import QueryNames, TableUse, Travel, names_in, place_in, quoted, replaced
 from dbt.adapters.ducklake.statements.raw_text import holds_bytes, may_make_bytes
-from dbt.adapters.ducklake.statements.reader import Name
 from dbt.adapters.ducklake.statements.scopes import Located
 from dbt.adapters.ducklake.statements.session import LakeName, LakeSession
 from dbt.adapters.ducklake.statements.staged import table_as_staged
@@ -127,7 +127,7 @@ def tables_in(found: Reading, spark: Spark, sql: str, names: QueryNames) -> dict
     """What the names of tables in a query mean that was bound before, by where they begin."""
     home = _home(found.session)
     views = {use.start: _view_for(found, spark, sql, use, home, ()) for use in names.tables}
-    return {use.start: _located(spark, use, views[use.start], home) for use in names.tables}
+    return {use.start: _located(found.session, spark, use, views[use.start], home) for use in names.tables}
 
 
 def _home(session: LakeSession) -> LakeName:
@@ -151,18 +151,19 @@ def _bound(
         view = own.get(use.start) or _view_for(found, spark, sql, use, home, within)
         if view is not None:
             views[use.start] = quoted(view)
-        tables[use.start] = _located(spark, use, view, home)
+        tables[use.start] = _located(found.session, spark, use, view, home)
     return replaced(sql, names, views, tables), tables
 
 
-def _located(spark: Spark, use: TableUse, view: str | None, home: LakeName) -> Located:
+def _located(session: LakeSession, spark: Spark, use: TableUse, view: str | None, home: LakeName) -> Located:
     """What a use names. A name that is Spark's own keeps its parts, and only that of a temporary view has columns that
     are known."""
     parts = tuple(map(fold, use.name.parts))
     if view is None and len(parts) > 1:
         return Located(parts, lambda: None)
     if view is not None and use.arguments is None:
-        parts = tuple(map(fold, use.name.within(home.lake, home.schema)))
+        written, parts = parts, tuple(map(fold, session.parts_of(use.name, home)))
+        return Located(parts, cache(lambda: columns_of_view(spark, view)), written if len(written) > 1 else ())
     return Located(parts, cache(lambda: columns_of_view(spark, view or use.own_name)))
 
 
@@ -173,7 +174,7 @@ def _view_for(
     if use.arguments is not None:
         found.is_open, found.has_valid_text = True, False
         return _function_view(found, spark, sql, use)
-    name = _whole(found.session, use.name, home, within)
+    name = _whole(found, spark, use, home, within)
     if found.sees_views and not within and len(use.name.parts) == 1 and is_plain_view(spark, use.name.parts[0]):
         name = None
     if name is None:
@@ -220,19 +221,34 @@ def _view_name(name: LakeName) -> str:
     return ".".join(f'"{part}"' if set(part) & set('.@"') else part for part in name.parts)
 
 
-def _whole(session: LakeSession, name: Name, home: LakeName, within: tuple[str, ...]) -> LakeName | None:
-    parts = name.parts
-    if len(parts) == 1:
-        # A stored view means the same to everyone, whatever temporary views a session has.
-        is_temporary = not within and fold(parts[0]) in session.temporary
-        return None if is_temporary else LakeName(home.lake, home.schema, parts[0])
-    if len(parts) == 2:
-        if fold(parts[0]) in _SPARKS_OWN and session.lake(home.lake).snapshot().find_schema(parts[0]) is None:
-            return None
-        return LakeName(home.lake, *parts)
-    if len(parts) == 3 and session.find_lake(parts[0]) is not None:
-        return LakeName(*parts)
-    return None
+def is_of_lake(found: Reading, spark: Spark, use: TableUse, home: str) -> bool:
+    """Whether a name is a lake's by what it begins with. Spark's own catalogs go before schemas of their names."""
+    session, name = found.session, use.name
+    if len(name.parts) < 3 or session.begins_with_lake(name):
+        return True
+    first = name.parts[0]
+    if not session.lake(home).nests_schemas or fold(first) == "spark_catalog":
+        return False
+    if setting(spark, f"spark.sql.catalog.{first}", ""):
+        return False
+    # One that is not there, below one that is, is missed by the lake and not by Spark.
+    snapshots = [found.of(home)]
+    if use.travel is not None:
+        snapshots.append(_snapshot_of(found, spark, LakeName(home, "", ""), use.travel))
+    return any(snapshot.schema_at((first,)) is not None for snapshot in snapshots)
+
+
+def _whole(found: Reading, spark: Spark, use: TableUse, home: LakeName, within: tuple[str, ...]) -> LakeName | None:
+    session, parts = found.session, use.name.parts
+    # A stored view means the same to everyone, whatever temporary views a session has.
+    if len(parts) == 1 and not within and fold(parts[0]) in session.temporary:
+        return None
+    is_sparks = len(parts) == 2 and fold(parts[0]) in _SPARKS_OWN
+    if is_sparks and session.lake(home.lake).snapshot().find_schema(parts[0]) is None:
+        return None
+    # What a view names by three parts or more was in another lake when it was made.
+    is_lakes = session.begins_with_lake(use.name) if within else is_of_lake(found, spark, use, home.lake)
+    return session.whole_at(use.name, home) if is_lakes or len(parts) < 3 else None
 
 
 def _snapshot_of(found: Reading, spark: Spark, name: LakeName, travel: Travel | None) -> Snapshot:
@@ -288,7 +304,7 @@ def _rows_of_view(
         raise NotAllowed(f"read {name}", "the view reads itself", f"Through: {', '.join(within)}.")
     sql = query_of_view(snapshot, view, name.lake)
     refuse_in_text(found.session, sql)
-    home = LakeName(name.lake, view.schema.name, "")
+    home = LakeName(name.lake, found.session.exact_schema(name.lake, view.schema.parts), "")
     return _rows(found, spark, sql, home, (*within, str(name)))
 
 

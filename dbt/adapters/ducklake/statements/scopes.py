@@ -1,7 +1,7 @@
 """Find the relation that each qualified name of a query refers to, by the rule that Spark applies to real catalogs.
 
 A name such as `main.orders.id` is looked for in the innermost query first, and there as a column of a relation that its
-first three, two or one parts name, then as a column with fields in it. If the innermost query has neither, the query
+first parts name, the more the better, then as a column with fields in it. If the innermost query has neither, the query
 around it is searched. A table without an alias is named by its lake, schema and name or by the last of these; a
 relation with an alias by its alias alone. So the columns of the relations decide: those of tables are known, those of
 subqueries follow from their select lists, and where they cannot be known, a name may have several readings.
@@ -19,7 +19,6 @@ from dbt.adapters.ducklake.lake import fold
 # The folded names of a relation's columns; None if they are not known.
 Columns = frozenset[str] | None
 Lazy = Callable[[], Columns]
-_LONGEST_QUALIFIER = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,9 +29,11 @@ class Relation:
     name: tuple[str, ...]
     columns: Lazy
     start: int | None = None
+    as_written: tuple[str, ...] = ()
 
     def is_named_by(self, qualifier: tuple[str, ...]) -> bool:
-        return self.name[-len(qualifier) :] == qualifier
+        names = (self.name, self.as_written)
+        return any(len(qualifier) <= len(name) and name[-len(qualifier) :] == qualifier for name in names)
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def readings(chain: Chain, parts: tuple[str, ...] | None = None) -> list[Reading
 
 def _readings_in(sight: Sight, parts: tuple[str, ...], is_star: bool) -> Iterator[tuple[Reading, bool]]:
     """The readings among the relations of one query, and whether no other reading comes after it."""
-    for length in range(min(_LONGEST_QUALIFIER, len(parts) - 1), -1, -1):
+    for length in range(len(parts) - 1, -1, -1):
         named = [one for one in sight.relations if not length or one.is_named_by(parts[:length])]
         if is_star and length < len(parts) - 1:
             return
@@ -100,10 +101,12 @@ def _has(relation: Relation, column: str) -> bool | None:
 
 @dataclass(frozen=True)
 class Located:
-    """A table that a query names: its name with lake and schema, folded, and its columns."""
+    """A table that a query names: its name with lake and schema, folded, and its columns. `as_written` is its name as
+    it stands there, such as `a.b` in backticks for a schema that lies in another."""
 
     name: tuple[str, ...]
     columns: Lazy
+    as_written: tuple[str, ...] = ()
 
 
 def chains_in(parsed: exp.Expr, tables: Mapping[int, Located]) -> list[Chain]:
@@ -199,7 +202,7 @@ class _Collector:
         return list(self._joined(node, Sight(tuple(own), sight.outer), ctes).relations)
 
     def _table(self, node: exp.Table, sight: Sight, ctes: Mapping[str, Lazy]) -> Relation:
-        if not isinstance(node.this, exp.Identifier):
+        if not isinstance(node.this, exp.Identifier | exp.Dot):
             # A table function; its arguments may see what is before it.
             self._names(node.this, sight, ctes)
             return Relation((), _unknown)
@@ -207,7 +210,8 @@ class _Collector:
         parts = tuple(fold(part.name) for part in node.parts)
         start = min((part.meta["start"] for part in node.parts if "start" in part.meta), default=-1)
         if start in self.tables:
-            return Relation(self.tables[start].name, self.tables[start].columns, start)
+            table = self.tables[start]
+            return Relation(table.name, table.columns, start, table.as_written)
         return Relation(parts, ctes.get(parts[-1], _unknown) if len(parts) == 1 else _unknown)
 
     def _pivoted(self, node: exp.Expr, own: list[Relation], sight: Sight, ctes: Mapping[str, Lazy]) -> list[Relation]:
@@ -242,7 +246,7 @@ class _Collector:
         ]
         whole: exp.Expr = column
         # A method of a value ends the name.
-        while isinstance(whole.parent, exp.Dot) and isinstance(whole.parent.expression, exp.Identifier):
+        while isinstance(whole.parent, exp.Dot) and isinstance(whole.parent.expression, exp.Identifier | exp.Star):
             whole = whole.parent
             named.append(whole.expression)
         is_star = isinstance(named[-1], exp.Star)
@@ -293,6 +297,8 @@ def _output(projection: exp.Expr, sight: Sight) -> Columns:
         qualifier = tuple(fold(part.name) for part in projection.parts[:-1])
         named = [relation for relation in sight.relations if relation.is_named_by(qualifier)]
         return named[0].columns() if len(named) == 1 and not projection.this.args.get("except_") else None
+    if isinstance(projection, exp.Dot) and isinstance(projection.expression, exp.Star):
+        return None
     if isinstance(projection, exp.Aliases):
         return frozenset(fold(str(name)) for name in projection.aliases)
     if isinstance(projection, exp.Alias | exp.Column | exp.Dot):

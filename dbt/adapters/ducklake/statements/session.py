@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from dbt.adapters.ducklake.lake import CommitMessage, Lake, fold
+from dbt.adapters.ducklake.lake import CommitMessage, Lake, exact_path, fold, path_in
 from dbt.adapters.ducklake.spark.query import forget
 from dbt.adapters.ducklake.spark.session import SparkHandle
 from dbt.adapters.ducklake.spark.storage import Storage
-from dbt.adapters.ducklake.statements.errors import NameNotFound, Place
+from dbt.adapters.ducklake.statements.errors import NameNotFound, NotAllowed, Place
 from dbt.adapters.ducklake.statements.moment import now
 from dbt.adapters.ducklake.statements.reader import Name
 
@@ -126,12 +126,62 @@ class LakeSession:
         return next((lake for known, lake in self.lakes.items() if fold(known) == fold(name)), None)
 
     def whole(self, name: Name) -> LakeName:
-        """A name of one to three parts with the session's own lake and schema for those that it leaves out."""
-        if len(name.parts) > 3:
+        """A name with the session's own lake and schema for those that it leaves out."""
+        return self.whole_at(name, LakeName(self.lake_name, self.schema, ""))
+
+    def whole_at(self, name: Name, home: LakeName) -> LakeName:
+        lake, schema, table = self._split(name, home.lake, home.schema)
+        return LakeName(lake, self.exact_schema(lake, schema), table)
+
+    def parts_of(self, name: Name, home: LakeName | None = None) -> tuple[str, ...]:
+        """Lake, schema and table, part by part, by the last of which a column can be named. A name that is no lake's
+        keeps its parts."""
+        lake_name, schema_name = (home.lake, home.schema) if home else (self.lake_name, self.schema)
+        if len(name.parts) > 2 and not self.begins_with_lake(name) and not self.lake(lake_name).nests_schemas:
+            return name.parts
+        lake, schema, own = self._split(name, lake_name, schema_name)
+        return (lake, *self._components(lake, schema), own)
+
+    def _split(self, name: Name, lake: str, schema: str) -> tuple[str, tuple[str, ...], str]:
+        """Lake, schema and own name, with this lake and schema for those that it leaves out. A schema that lies in
+        others has several parts. As in DuckDB, a lake goes before a schema of its name."""
+        *parts, own = name.parts
+        if len(parts) < 2:
+            return lake, tuple(parts) or (schema,), own
+        if not self.begins_with_lake(name) and self.lake(lake).nests_schemas:
+            return lake, tuple(parts), own
+        if len(parts) > 2 and not self.lake(parts[0], name.place).nests_schemas:
             raise NameNotFound(f"{name} has {len(name.parts)} parts; a table has lake, schema and name.", name.place)
-        lake, schema, table = name.within(self.lake_name, self.schema)
+        self.lake(parts[0], name.place)
+        return parts[0], tuple(parts[1:]), own
+
+    def begins_with_lake(self, name: Name) -> bool:
+        return len(name.parts) > 2 and self.find_lake(name.parts[0]) is not None
+
+    def schema_named(self, name: Name) -> tuple[str, str]:
+        """The lake and the schema that the name of a schema says."""
+        lake, parts = self.lake_name, name.parts
+        if len(parts) > 1 and (self.find_lake(parts[0]) is not None or not self.lake(lake).nests_schemas):
+            lake, parts = parts[0], parts[1:]
+        elif len(parts) > 1 and self.lake(lake).snapshot().schema_at(parts[:1]) is None:
+            # A lake whose name is written wrongly would become a schema.
+            raise NameNotFound(f"There is no lake {parts[0]} in this profile, nor a schema in lake {lake}.", name.place)
+        if len(parts) > 1 and not self.lake(lake, name.place).nests_schemas:
+            found = f"{name} has {len(name.parts)} parts"
+            raise NotAllowed("name a schema", found, "Give lake and schema.", name.place)
         self.lake(lake, name.place)
-        return LakeName(lake, schema, table)
+        return lake, self.exact_schema(lake, parts)
+
+    def exact_schema(self, lake: str, parts: Sequence[str]) -> str:
+        """The name of a schema as no other schema that comes or goes can be called."""
+        return exact_path(self._components(lake, parts)) if self.lake(lake).nests_schemas else parts[0]
+
+    def _components(self, lake: str, parts: Sequence[str]) -> tuple[str, ...]:
+        """The schema part by part. Dots within one part lead to a schema of that whole name, or else within others."""
+        if len(parts) > 1 or exact_path(parts) == parts[0] or not self.lake(lake).nests_schemas:
+            return tuple(parts)
+        found = self.lake(lake).snapshot().find_schema(parts[0])
+        return path_in(parts[0]) if found is None else found.parts
 
     def storage(self, lake: Lake) -> Storage:
         return Storage(lake.data_path, self.spark.settings.config)

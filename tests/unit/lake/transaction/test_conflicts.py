@@ -60,30 +60,30 @@ def test_deletes_conflict_in_the_same_data_file_only() -> None:
 @pytest.mark.parametrize("ours", ["created_table", "created_view"])
 @pytest.mark.parametrize("theirs", ["created_table", "created_view"])
 def test_tables_and_views_share_their_names(ours: str, theirs: str) -> None:
-    made = Made(ours, schema="main", name="Orders")
-    assert conflicts(made, Made(theirs, schema="MAIN", name="orders"))
-    assert not conflicts(made, Made(theirs, schema="main", name="order"))
-    assert not conflicts(made, Made(theirs, schema="other", name="orders"))
+    made = Made(ours, schema=("main",), name="Orders")
+    assert conflicts(made, Made(theirs, schema=("MAIN",), name="orders"))
+    assert not conflicts(made, Made(theirs, schema=("main",), name="order"))
+    assert not conflicts(made, Made(theirs, schema=("other",), name="orders"))
 
 
 def test_macros_have_their_names_apart() -> None:
     scalar, table = "created_scalar_macro", "created_table_macro"
-    assert conflicts(Made(scalar, schema="main", name="m"), Made(scalar, schema="main", name="M"))
-    assert not conflicts(Made(scalar, schema="main", name="m"), Made(table, schema="main", name="m"))
-    assert not conflicts(Made("created_table", schema="main", name="m"), Made(table, schema="main", name="m"))
+    assert conflicts(Made(scalar, schema=("main",), name="m"), Made(scalar, schema=("main",), name="M"))
+    assert not conflicts(Made(scalar, schema=("main",), name="m"), Made(table, schema=("main",), name="m"))
+    assert not conflicts(Made("created_table", schema=("main",), name="m"), Made(table, schema=("main",), name="m"))
 
 
 def test_creating_in_a_schema_that_was_dropped() -> None:
-    made = Made("created_table", schema="s", name="t")
-    assert conflicts(made, Made("dropped_schema", SCHEMA), schema_ids={"s": SCHEMA})
-    assert not conflicts(made, Made("dropped_schema", SCHEMA), schema_ids={"s": SCHEMA + 1})
+    made = Made("created_table", schema=("s",), name="t")
+    assert conflicts(made, Made("dropped_schema", SCHEMA), schema_ids={("s",): SCHEMA})
+    assert not conflicts(made, Made("dropped_schema", SCHEMA), schema_ids={("s",): SCHEMA + 1})
 
 
 def test_dropping_a_schema_that_was_created_in() -> None:
     drop = Made("dropped_schema", SCHEMA, name="s")
-    assert conflicts(drop, Made("created_table", schema="S", name="t"))
-    assert conflicts(drop, Made("created_view", schema="s", name="t"))
-    assert not conflicts(drop, Made("created_table", schema="t", name="t"))
+    assert conflicts(drop, Made("created_table", schema=("S",), name="t"))
+    assert conflicts(drop, Made("created_view", schema=("s",), name="t"))
+    assert not conflicts(drop, Made("created_table", schema=("t",), name="t"))
     assert conflicts(drop, Made("dropped_schema", SCHEMA))
 
 
@@ -99,7 +99,7 @@ def test_views_are_altered_and_dropped_once() -> None:
 
 
 def test_a_conflict_says_who_did_what() -> None:
-    ours = Intent((Made("inserted_into_table", TABLE, "main", "orders"),))
+    ours = Intent((Made("inserted_into_table", TABLE, ("main",), "orders"),))
     found = conflict_between(ours, after(Made("altered_table", TABLE), author="jobs"), {})
     assert found is not None
     assert (found.what, found.did, found.snapshot, found.author) == ("main.orders", "altered it", 43, "jobs")

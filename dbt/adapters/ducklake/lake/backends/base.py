@@ -64,6 +64,14 @@ class Connection(ABC):
         """Whether the metadata schema has a function of that name; a file has none."""
         return False
 
+    def wait_little(self) -> None:
+        """Be `Contended` soon where others hold a table that is to be altered: whoever comes after waits with us."""
+
+    def retype(self, name: str, relation: str, columns: Sequence[Column]) -> list[str]:
+        """Give the columns of a table of inlined rows the types of `Storage.inlined_type`, where an older client gave
+        them others; the names of those changed."""
+        return []
+
     @abstractmethod
     def columns_of(self, name: str) -> list[str]:
         """The columns of a table of the metadata schema."""

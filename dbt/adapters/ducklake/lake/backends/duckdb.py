@@ -99,7 +99,10 @@ class DuckDbStorage(Storage):
                 child.name: self.inlined_value(child, part)
                 for child, part in zip(column.children, stored.values(), strict=True)
             }
-        if name in ("variant", "geometry"):
+        if name == "variant":
+            # Its text, which tells people what it is. Nothing is made of it.
+            return stored
+        if name == "geometry":
             raise UnreadableValue(name, str(stored), f"An inlined row of column {column.name}")
         return parse_value(column.type, stored) if name in _AS_TEXT else stored
 
@@ -121,7 +124,7 @@ class DuckDbStorage(Storage):
 def _read(column: Column, expression: str, depth: int) -> str:
     """An expression of Python-readable parts: text where Python's types fall short, maps as lists of entries."""
     name, item = column.type.name, f"x{depth}"
-    if name in _AS_TEXT:
+    if name in _AS_TEXT or name == "variant":
         return f"CAST({expression} AS VARCHAR)"
     if name == "list":
         return f"list_transform({expression}, lambda {item}: {_read(column.children[0], item, depth + 1)})"

@@ -52,6 +52,10 @@ _KEPT_AS_TEXT = TIMESTAMPS | {"date", "timestamptz", "uint64", "int128", "uint12
 _READ_AS_TEXT = frozenset({"time", "timetz", "interval"})
 _BYTES = frozenset({"varchar", "json", "blob"})
 _LONGEST_NAME = 63
+# From a type of before 0.4 to that of today. DuckDB puts the era in parentheses.
+_AS_TEXT = r"regexp_replace(CAST({} AS text), ' BC$', ' (BC)')"
+_CONVERSIONS = {(kind, "bytea"): "convert_to(CAST({} AS text), 'UTF8')" for kind in ("varchar", "json", "jsonb")}
+_CONVERSIONS |= {(kind, "character varying"): _AS_TEXT for kind in ("date", "timestamp", "timestamptz")}
 _WAIT_FOR_READERS = "2s"
 
 
@@ -120,6 +124,32 @@ class PostgresConnection(Connection):
         self.execute(
             f"INSERT INTO {relation} ({', '.join(map(quoted, columns))}) SELECT * FROM unnest({marks})", arrays
         )
+
+    def wait_little(self) -> None:
+        self.execute(f"SET LOCAL lock_timeout = '{_WAIT_FOR_READERS}'")
+
+    def retype(self, name: str, relation: str, columns: Sequence[Column]) -> list[str]:
+        found = self.rows(
+            "SELECT column_name, udt_name FROM information_schema.columns WHERE table_schema = $1 AND table_name = $2",
+            [self._schema, name],
+        )
+        stored = {str(column): str(kind) for column, kind in found}
+        wanted = {column.name: PostgresBackend.storage.inlined_type(column) for column in columns}
+        changes = {
+            column: (wanted[column], conversion)
+            for column, kind in stored.items()
+            if (conversion := _CONVERSIONS.get((kind, wanted.get(column, "")))) is not None
+        }
+        if changes:
+            # What a moment looks like as text goes by these.
+            self.execute("SET LOCAL TimeZone = 'UTC'")
+            self.execute("SET LOCAL DateStyle = 'ISO'")
+            altered = (
+                f"ALTER COLUMN {quoted(column)} TYPE {kind} USING {conversion.format(quoted(column))}"
+                for column, (kind, conversion) in changes.items()
+            )
+            self.execute(f"ALTER TABLE {relation} {', '.join(altered)}")
+        return list(changes)
 
     def lock(self, relation: str) -> None:
         # Waits for those who have written to it, and keeps others waiting before they do.

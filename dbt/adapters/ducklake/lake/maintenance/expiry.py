@@ -21,7 +21,7 @@ _OF_TABLE: tuple[RowClass, ...] = (
     tables.InlinedDataTables, tables.ColumnMapping,
 )  # fmt: skip
 # Rows that are no longer seen by themselves, whatever they belong to.
-_UNSEEN: tuple[RowClass, ...] = (tables.Schema, tables.View, tables.Tag, tables.Macro)
+_UNSEEN: tuple[RowClass, ...] = (tables.Schema, tables.View, tables.ViewColumnTag, tables.Tag, tables.Macro)
 _NEEDS: tuple[tuple[RowClass, str, str], ...] = (
     (tables.MacroImpl, "macro_id", "macro"),
     (tables.MacroParameters, "macro_id", "macro"),

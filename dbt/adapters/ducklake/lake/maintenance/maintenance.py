@@ -17,6 +17,7 @@ from dbt.adapters.ducklake.lake.maintenance.folders import table_folders
 from dbt.adapters.ducklake.lake.maintenance.health import LakeHealth, TableHealth, lake_health, tables_health
 from dbt.adapters.ducklake.lake.metadata import Metadata, MetadataSession
 from dbt.adapters.ducklake.lake.paths import plain, stored_path
+from dbt.adapters.ducklake.lake.snapshot.snapshot import Snapshot
 from dbt.adapters.ducklake.lake.spec import tables
 from dbt.adapters.ducklake.lake.spec.indexes import INDEXES, index_name
 from dbt.adapters.ducklake.lake.transaction.commit import Patience, in_attempts
@@ -97,7 +98,10 @@ class Maintenance:
     ) -> tuple[TableHealth, ...]:
         """How one table is, or each: one query, and one more for each table that has inlined ones."""
         with self._metadata.reading() as session:
-            return tables_health(session, small, share, schema, name)
+            if schema is None:
+                return tables_health(session, small, share)
+            found = Snapshot(self._metadata, session.newest_snapshot(), self._data_path).find_schema(schema)
+            return () if found is None else tables_health(session, small, share, found, name)
 
     def missing_indexes(self) -> list[str]:
         """The indexes that `Lake.add_indexes` would add."""

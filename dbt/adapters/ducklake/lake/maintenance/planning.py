@@ -59,26 +59,41 @@ Sized = TypeVar("Sized", DataFile, MergeGroup)
 
 
 def merge_groups(
-    files: TableFiles, layouts: Sequence[SnapshotId], target_size: int, bounds: Bounds, chosen: Chooses | None = None
+    files: TableFiles,
+    layouts: Sequence[SnapshotId],
+    target_size: int,
+    bounds: Bounds,
+    chosen: Chooses | None = None,
+    lives_on: Callable[[SnapshotId], bool] | None = None,
 ) -> list[MergeGroup]:
     """Files below the target size, in the order they came, in groups that come as close to it as they can.
 
     `layouts` are the snapshots that changed the table's layout, in order. As the extension does, files of different
-    layouts stay apart, and files with deleted rows are left to a rewrite.
+    layouts stay apart, and files with deleted rows are left to a rewrite. But those of a layout that `lives_on` in the
+    newest go with the newest; None where the lake does not allow that.
     """
+
+    def layout_of(file: DataFile) -> SnapshotId:
+        if lives_on is None:
+            return _layout_of(file, layouts)
+        # By its last rows: a file that was made so has columns that its first snapshot had not.
+        own = _layout_at(file.partial_max or file.begin, layouts)
+        return layouts[-1] if layouts and lives_on(own) else own
+
     below = min(target_size, bounds.max_file_size or target_size)
     candidates: dict[object, list[DataFile]] = {}
     for file in sorted(files.data_files, key=_order):
         has_deletes = file.delete_file is not None or bool(files.inlined_deletes.get(file.id))
         if has_deletes or not bounds.min_file_size <= file.size < below or (chosen and not chosen(file)):
             continue
-        if file.partial_max is not None and _layout_at(file.partial_max, layouts) != _layout_of(file, layouts):
+        is_mixed = file.partial_max is not None and _layout_at(file.partial_max, layouts) != _layout_of(file, layouts)
+        if is_mixed and lives_on is None:
             # Some of its rows may have columns that the others have not.
             continue
-        key = (_layout_of(file, layouts), file.partition_id, files.partition_values.get(file.id))
+        key = (layout_of(file), file.partition_id, files.partition_values.get(file.id))
         candidates.setdefault(key, []).append(file)
     groups = (
-        MergeGroup(tuple(members), _layout_of(members[0], layouts), files.partition_values.get(members[0].id))
+        MergeGroup(tuple(members), layout_of(members[0]), files.partition_values.get(members[0].id))
         for found in candidates.values()
         for members in _close_to(target_size, found)
         if len(members) > 1 and (len(members) >= bounds.min_files or _size(members) * 2 > target_size)

@@ -57,10 +57,12 @@ class InlinedTable:
 
 def all_inlined(session: MetadataSession, snapshot: SnapshotId, table: Table) -> tuple[InlinedTable, ...]:
     kept = session.read(tables.InlinedDataTables, "WHERE table_id = $1 ORDER BY schema_version", table.id)
-    history = _ColumnHistory(session, table) if kept else None
+    history = ColumnHistory(session, table.id, str(table)) if kept else None
     found = []
     for inlined in kept:
         assert history is not None
+        if _is_empty(session, inlined):
+            continue
         columns, since = history.columns_of(inlined), history.begin_of(inlined)
         as_written = replace(table, columns=columns)
         rows = _read(session, as_written, inlined, columns, "{begin} <= $1", [snapshot])
@@ -74,10 +76,17 @@ def _rows_where(session: MetadataSession, table: Table, condition: str, *values:
     kept = session.read(tables.InlinedDataTables, "WHERE table_id = $1 ORDER BY schema_version", table.id)
     if not kept:
         return ()
-    history, found = _ColumnHistory(session, table), []
+    history, found = ColumnHistory(session, table.id, str(table)), []
     for inlined in kept:
-        found += _read(session, table, inlined, history.columns_of(inlined), condition, values)
+        columns = history.find_columns_of(inlined)
+        if not columns and _is_empty(session, inlined):
+            continue
+        found += _read(session, table, inlined, columns or history.columns_of(inlined), condition, values)
     return tuple(sorted(found, key=lambda row: (row.row_id, row.begin)))
+
+
+def _is_empty(session: MetadataSession, inlined: tables.InlinedDataTables) -> bool:
+    return not session.run_on(inlined.table_name, "SELECT 1 FROM {table} LIMIT 1")
 
 
 def _read(
@@ -110,23 +119,27 @@ def _read(
     return rows
 
 
-class _ColumnHistory:
+class ColumnHistory:
     """The columns that a table had at earlier schema versions: what its older inlined tables are made of."""
 
-    def __init__(self, session: MetadataSession, table: Table) -> None:
+    def __init__(self, session: MetadataSession, table_id: int, table: str) -> None:
         self._table = table
-        self._rows = session.read(tables.Column, "WHERE table_id = $1", table.id)
+        self._rows = session.read(tables.Column, "WHERE table_id = $1", table_id)
         # In layouts that do not say which table a version changed, each version may be this table's.
         self._layouts = session.query(
             "SELECT schema_version, begin_snapshot FROM {schema_versions} "
             "WHERE table_id = $1 OR table_id IS NULL ORDER BY schema_version",
-            table.id,
+            table_id,
         )
 
-    def columns_of(self, inlined: tables.InlinedDataTables) -> tuple[Column, ...]:
-        """The columns at the last change of layout up to the inlined table's version, which may be no such change."""
+    def find_columns_of(self, inlined: tables.InlinedDataTables) -> tuple[Column, ...]:
+        """The columns at the last change of layout up to the inlined table's version, which may be no such change. None
+        where the metadata no longer tell."""
         begin = self.begin_of(inlined)
-        columns = columns_from_rows(row for row in self._rows if is_visible(row, begin))
+        return columns_from_rows(row for row in self._rows if is_visible(row, begin))
+
+    def columns_of(self, inlined: tables.InlinedDataTables) -> tuple[Column, ...]:
+        columns = self.find_columns_of(inlined)
         if not columns:
             raise InvalidMetadata(
                 f"nothing says which columns {inlined.table_name} of {self._table} was made with",
@@ -136,7 +149,10 @@ class _ColumnHistory:
 
     def begin_of(self, inlined: tables.InlinedDataTables) -> SnapshotId:
         begins = [begin for version, begin in self._layouts if version <= inlined.schema_version]
-        return SnapshotId(begins[-1] if begins else -1)
+        if begins:
+            return SnapshotId(begins[-1])
+        # Older clients did not always tell of a version: then the table has what it was made with.
+        return SnapshotId(min((row.begin_snapshot for row in self._rows), default=-1))
 
 
 def values_under(before: Table, after: Table, values: Sequence[Value]) -> tuple[Value, ...]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from dbt.adapters.ducklake.lake.columns import Column, Default
 from dbt.adapters.ducklake.lake.definitions import (
+    Macro,
     PartitionField,
     Partitioning,
     Schema,
@@ -18,7 +19,7 @@ from dbt.adapters.ducklake.lake.definitions import (
 )
 from dbt.adapters.ducklake.lake.errors import InvalidMetadata
 from dbt.adapters.ducklake.lake.metadata import MetadataSession
-from dbt.adapters.ducklake.lake.names import ColumnId, SchemaId, SnapshotId, TableId
+from dbt.adapters.ducklake.lake.names import ColumnId, SchemaId, SnapshotId, TableId, fold, path_text, quoted
 from dbt.adapters.ducklake.lake.paths import stored_path
 from dbt.adapters.ducklake.lake.spec import tables
 from dbt.adapters.ducklake.lake.types import type_from_text
@@ -40,28 +41,51 @@ def is_visible(row: tables.Column | tables.Tag, snapshot: int) -> bool:
 
 
 def load_schemas(session: MetadataSession, snapshot: SnapshotId, name: str | None = None) -> tuple[Schema, ...]:
+    """All schemas, or those that may have a name; where they may lie in others, all."""
     where, values = f"WHERE {VISIBLE}", [snapshot]
-    if name is not None:
+    if name is not None and not session.layout.nests_schemas:
         return _schemas(session.read(tables.Schema, f"{where} AND {NAMED.format('schema_name')}", *values, name))
     return _schemas(session.read(tables.Schema, f"{where} ORDER BY schema_id", *values))
 
 
 def _schemas(rows: Iterable[tables.Schema]) -> tuple[Schema, ...]:
-    return tuple(map(_schema, rows))
-
-
-def _schema(row: tables.Schema) -> Schema:
-    if row.parent_schema_id is not None:
-        raise InvalidMetadata(
-            f"schema {row.schema_name} lies within another", "Nested schemas are not read yet: use DuckDB."
+    by_id = {row.schema_id: row for row in rows}
+    paths = {id: path for id in by_id if (path := _path_of(by_id, id)) is not None}
+    taken = {fold(path[0]) for path in paths.values() if len(path) == 1}
+    return tuple(
+        Schema(
+            id=SchemaId(id),
+            uuid=by_id[id].schema_uuid,
+            name=schema_name(path, taken),
+            path=stored_path(by_id[id].path, by_id[id].path_is_relative),
+            since=SnapshotId(by_id[id].begin_snapshot),
+            parts=path,
+            parent=None if by_id[id].parent_schema_id is None else SchemaId(by_id[id].parent_schema_id or 0),
         )
-    return Schema(
-        id=SchemaId(row.schema_id),
-        uuid=row.schema_uuid,
-        name=row.schema_name,
-        path=stored_path(row.path, row.path_is_relative),
-        since=SnapshotId(row.begin_snapshot),
+        for id, path in paths.items()
     )
+
+
+def schema_name(parts: tuple[str, ...], taken: Container[str]) -> str:
+    """What a schema is found by, beside those at the top, which may have dots in their names (`taken`, folded)."""
+    if len(parts) == 1:
+        return parts[0]
+    name = path_text(parts)
+    return ".".join(map(quoted, parts)) if fold(name) in taken else name
+
+
+def _path_of(rows: Mapping[int, tables.Schema], id: int) -> tuple[str, ...] | None:
+    """The names from the top down to a schema. None where one above it is no more: then neither is it."""
+    path: list[str] = []
+    at: int | None = id
+    while at is not None:
+        if at not in rows:
+            return None
+        if len(path) > len(rows):
+            raise InvalidMetadata(f"schema {rows[id].schema_name} lies within itself", "DuckDB cannot read it either.")
+        path.insert(0, rows[at].schema_name)
+        at = rows[at].parent_schema_id
+    return tuple(path)
 
 
 def load_table_names(
@@ -97,8 +121,9 @@ def load_views(
         rows = session.read(tables.View, rest, snapshot, schema.id)
     if not rows:
         return ()
-    commented = f"WHERE {VISIBLE} AND object_id IN (SELECT view_id FROM {{view}} WHERE schema_id = $2 AND {VISIBLE})"
-    tags = session.read(tables.Tag, commented, snapshot, schema.id)
+    of_schema = f"(SELECT view_id FROM {{view}} WHERE schema_id = $2 AND {VISIBLE})"
+    tags = session.read(tables.Tag, f"WHERE {VISIBLE} AND object_id IN {of_schema}", snapshot, schema.id)
+    column_comments = _comments_on_columns(session, of_schema, snapshot, schema)
     comments = _comments(tags, lambda tag: tag.object_id)
     others: dict[int, tuple[tuple[str, str], ...]] = defaultdict(tuple)
     for tag in tags:
@@ -115,8 +140,31 @@ def load_views(
             column_aliases=aliases_from_text(row.column_aliases),
             comment=comments.get(row.view_id),
             tags=tuple(sorted(others[row.view_id])),
+            column_comments=tuple(sorted(column_comments[row.view_id])),
         )
         for row in rows
+    )
+
+
+def _comments_on_columns(
+    session: MetadataSession, of_schema: str, snapshot: SnapshotId, schema: Schema
+) -> dict[int, list[tuple[str, str]]]:
+    found: dict[int, list[tuple[str, str]]] = defaultdict(list)
+    if session.layout.has(tables.ViewColumnTag):
+        where = f"WHERE {VISIBLE} AND view_id IN {of_schema}"
+        for tag in session.read(tables.ViewColumnTag, where, snapshot, schema.id):
+            if tag.key == "comment" and tag.value is not None:
+                found[tag.view_id].append((tag.column_name, tag.value))
+    return found
+
+
+def load_macros(session: MetadataSession, snapshot: SnapshotId, schema: Schema) -> tuple[Macro, ...]:
+    rows = session.read(tables.Macro, f"WHERE {VISIBLE} AND schema_id = $2 ORDER BY macro_id", snapshot, schema.id)
+    if not rows:
+        return ()
+    kinds = {impl.macro_id: impl.type for impl in session.read(tables.MacroImpl)}
+    return tuple(
+        Macro(row.macro_id, row.macro_name, is_of_tables=kinds.get(row.macro_id, "").lower() == "table") for row in rows
     )
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from dbt.adapters.ducklake.lake.definitions import Schema, Table, TableName, View
+from dbt.adapters.ducklake.lake.definitions import Macro, Schema, Table, TableName, View
 from dbt.adapters.ducklake.lake.errors import SchemaNotFound, SnapshotNotFound, TableNotFound
 from dbt.adapters.ducklake.lake.metadata import Metadata, MetadataSession
-from dbt.adapters.ducklake.lake.names import FileId, SnapshotId, fold
+from dbt.adapters.ducklake.lake.names import FileId, SnapshotId, fold, path_in
 from dbt.adapters.ducklake.lake.snapshot import load
 from dbt.adapters.ducklake.lake.snapshot.feed import TableChanges, load_changes
 from dbt.adapters.ducklake.lake.snapshot.files import TableFiles, inlined_deletes_of, load_files
@@ -24,12 +24,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class TableStatistics:
-    """What the lake counts of a table, for its newest snapshot only: rows ever inserted, the next row id, bytes
-    added."""
+    """What the lake counts of a table, for its newest snapshot only: rows ever inserted and bytes added, which newer
+    clients may leave unknown, and the next row id."""
 
-    record_count: int
+    record_count: int | None
     next_row_id: int
-    file_size: int
+    file_size: int | None
     columns: tuple[tables.TableColumnStats, ...]
 
 
@@ -55,6 +55,15 @@ class Snapshot:
     def counters(self) -> tables.Snapshot:
         return self._row
 
+    def at(self, version: int) -> Snapshot:
+        """Another snapshot of the same lake."""
+        with self._metadata.reading() as session:
+            rows = session.read(tables.Snapshot, "WHERE snapshot_id = $1", version)
+            if not rows:
+                raise _not_found(session, version)
+            session.seen.add(version)
+        return Snapshot(self._metadata, rows[0], self.data_path)
+
     def schemas(self) -> tuple[Schema, ...]:
         return self._once("schemas", lambda session: load.load_schemas(session, self.id))
 
@@ -65,22 +74,45 @@ class Snapshot:
         return found
 
     def find_schema(self, name: str) -> Schema | None:
-        if "\0" in name:
+        """A schema of that whole name, or else the one within others that it names by its dots."""
+        found = (self.schema_at(path) for path in self.paths_of(name))
+        return next((schema for schema in found if schema is not None), None)
+
+    def paths_of(self, name: str) -> tuple[tuple[str, ...], ...]:
+        """What a schema's name may mean, part by part, in the order in which it is looked for."""
+        path = path_in(name)
+        return ((name,), path) if self.nests_schemas and path != (name,) else ((name,),)
+
+    @property
+    def nests_schemas(self) -> bool:
+        return self._metadata.layout.nests_schemas
+
+    def schema_at(self, path: tuple[str, ...]) -> Schema | None:
+        if any("\0" in name for name in path):
             return None  # PostgreSQL cannot even be asked for it
+        wanted = tuple(map(fold, path))
 
         def of_that_name(session: MetadataSession) -> Schema | None:
-            return _named(load.load_schemas(session, self.id, name), name)
+            schemas = self.schemas() if self.nests_schemas else load.load_schemas(session, self.id, path[0])
+            return next((one for one in schemas if tuple(map(fold, one.parts)) == wanted), None)
 
-        return self._once(("schema", fold(name)), of_that_name)
+        return self._once(("schema", wanted), of_that_name)
 
     def tables(self, schema: str) -> tuple[TableName, ...]:
         """The names of a schema's tables, without reading their columns."""
-        found = self.schema(schema)
+        return self.tables_in(self.schema(schema))
+
+    def tables_in(self, found: Schema) -> tuple[TableName, ...]:
         return self._once(("names", found.id), lambda session: load.load_table_names(session, self.id, found))
 
     def views(self, schema: str) -> tuple[View, ...]:
-        found = self.schema(schema)
+        return self.views_in(self.schema(schema))
+
+    def views_in(self, found: Schema) -> tuple[View, ...]:
         return self._once(("views", found.id), lambda session: load.load_views(session, self.id, found))
+
+    def macros_in(self, found: Schema) -> tuple[Macro, ...]:
+        return self._once(("macros", found.id), lambda session: load.load_macros(session, self.id, found))
 
     def definitions(self, schema: str) -> tuple[Table, ...]:
         """All tables of a schema with their columns, in as many queries as one table takes."""
@@ -94,7 +126,10 @@ class Snapshot:
     def find(self, schema: str, name: str) -> Table | View | None:
         """The table or view of that name; they share their names, so there is at most one."""
         found = self.find_schema(schema)
-        if found is None or "\0" in name:
+        return None if found is None else self.find_in(found, name)
+
+    def find_in(self, found: Schema, name: str) -> Table | View | None:
+        if "\0" in name:
             return None
 
         def table_or_view(session: MetadataSession) -> Table | View | None:
@@ -187,13 +222,17 @@ class Snapshot:
             # Expiry takes away the rows that only expired snapshots saw, so what is left would be misread.
             if self.id not in session.seen:
                 if not session.query("SELECT 1 FROM {snapshot} WHERE snapshot_id = $1", self.id):
-                    oldest, latest = session.query("SELECT min(snapshot_id), max(snapshot_id) FROM {snapshot}")[0]
-                    raise SnapshotNotFound(self.id, oldest, latest)
+                    raise _not_found(session, self.id)
                 session.seen.add(self.id)
             yield session
 
 
-Named = TypeVar("Named", Schema, TableName, View)
+def _not_found(session: MetadataSession, version: int) -> SnapshotNotFound:
+    oldest, latest = session.query("SELECT min(snapshot_id), max(snapshot_id) FROM {snapshot}")[0]
+    return SnapshotNotFound(version, oldest, latest)
+
+
+Named = TypeVar("Named", TableName, View)
 
 
 def _named(found: Sequence[Named], name: str) -> Named | None:

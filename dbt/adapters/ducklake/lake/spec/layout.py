@@ -6,8 +6,8 @@ that, in the standard layout or another, is said here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -45,7 +45,6 @@ class Layout:
     tenant: int | None = None
     # Below the data path, where new schemas of the tenant lie.
     folder: str = ""
-    is_written: bool = True
 
     @property
     def is_shared(self) -> bool:
@@ -64,9 +63,28 @@ class Layout:
 
     def is_reserved(self, column: str) -> bool:
         """Whether DuckDB uses a column's name itself in inlined tables, so that it inlines no rows of its table."""
-        if self.inlined is _PREFIXED:
+        if self.refuses_reserved:
             return fold(column).startswith(_PREFIX)
         return fold(column) in self.inlined or fold(column).startswith(_INTERNAL)
+
+    @property
+    def is_of_1_1(self) -> bool:
+        return self.inlined == _PREFIXED
+
+    # Whether names like those of DuckLake's own columns are given to no column at all.
+    refuses_reserved = is_of_1_1
+    # Whether tables may be partitioned by units since 1970.
+    has_epochs = is_of_1_1
+    # Whether the comment on a column ends with it; older clients leave it.
+    ends_comments_with_columns = is_of_1_1
+    # Whether clients look for NaN in inlined rows.
+    looks_for_nan = is_of_1_1
+    # Whether a file's columns are those of its last rows, and not of its first.
+    merges_across_columns = is_of_1_1
+
+    @property
+    def nests_schemas(self) -> bool:
+        return NESTING in self.columns(tables.Schema)
 
     @property
     def tells_deletes(self) -> bool:
@@ -149,8 +167,8 @@ _SINCE_DEV: Mapping[RowClass, Mapping[str, str]] = {
 
 _STANDARD = (
     Layout("standard", "1.0", _PLAIN, absent=frozenset({tables.ViewColumnTag}), derived=_SINCE_DEV),
-    Layout("standard", "1.1-dev1", derived=_SINCE_1_1, is_written=False),
-    Layout("standard", "1.1", is_written=False),
+    Layout("standard", "1.1-dev1", derived=_SINCE_1_1),
+    Layout("standard", "1.1"),
 )
 # By their versions, the oldest first.
 STANDARD = {layout.version: layout for layout in _STANDARD}
@@ -158,6 +176,17 @@ OLDEST, NEWEST = _STANDARD[0], _STANDARD[-1]
 SHARED_VERSION = "0.5-dev1"
 OPTION_TAG = "option:"
 SNAPSHOT_IDS = "ducklake_snapshot_id_seq"
+
+
+def developed(version: str, columns_of: Callable[[str], Collection[str]]) -> Layout:
+    """The layout of a development build, which has of a version what was made by then, by the columns there are."""
+    missing = {
+        row_class: {
+            name: null for name, null in added.items() if name not in columns_of(f"ducklake_{TABLES[row_class]}")
+        }
+        for row_class, added in _SINCE_1_1.items()
+    }
+    return replace(NEWEST, version=version, derived={of: columns for of, columns in missing.items() if columns})
 
 
 def shared(tenant: int, folder: str) -> Layout:

@@ -182,9 +182,9 @@ class Column(NamedTuple):
 
 class TableStats(NamedTuple):
     table_id: int
-    record_count: int
+    record_count: int | None
     next_row_id: int
-    file_size_bytes: int
+    file_size_bytes: int | None
 
 
 class TableColumnStats(NamedTuple):

@@ -10,35 +10,47 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from dbt.adapters.ducklake.lake.calendar import TICKS_PER_SECOND
 from dbt.adapters.ducklake.lake.columns import NESTED_DEFAULT, Column, Default, find, numbered
 from dbt.adapters.ducklake.lake.definitions import PartitionField, Partitioning, SortField, Table
 from dbt.adapters.ducklake.lake.errors import ChangeRefused, NameTaken, UnreadableValue
 from dbt.adapters.ducklake.lake.names import fold, quoted
-from dbt.adapters.ducklake.lake.partitioning import is_transform
+from dbt.adapters.ducklake.lake.partitioning import CALENDAR_PARTS, EPOCH_PARTS, is_transform
 from dbt.adapters.ducklake.lake.types import ColumnType, can_widen
 from dbt.adapters.ducklake.lake.values import parse_value, value_text
 
 Path = tuple[str, ...]
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
-_RESERVED = frozenset(
+# Words that DuckDB takes for no name of a column without quotes, in its newest version.
+RESERVED = frozenset(
     [
         "all",
         "analyse",
         "analyze",
         "and",
+        "anti",
         "any",
         "array",
         "as",
         "asc",
+        "asof",
         "asymmetric",
+        "at",
+        "authorization",
+        "binary",
         "both",
+        "by",
         "case",
         "cast",
         "check",
         "collate",
+        "collation",
         "column",
+        "columns",
+        "concurrently",
         "constraint",
         "create",
+        "cross",
         "default",
         "deferrable",
         "desc",
@@ -52,47 +64,73 @@ _RESERVED = frozenset(
         "fetch",
         "for",
         "foreign",
+        "freeze",
         "from",
+        "full",
+        "generated",
+        "glob",
         "group",
         "having",
+        "ilike",
         "in",
         "initially",
+        "inner",
         "intersect",
         "into",
+        "is",
+        "isnull",
+        "join",
         "lambda",
         "lateral",
         "leading",
+        "left",
+        "like",
         "limit",
+        "map",
+        "natural",
         "not",
+        "notnull",
         "null",
         "offset",
         "on",
         "only",
         "or",
         "order",
+        "outer",
+        "overlaps",
         "pivot",
         "pivot_longer",
         "pivot_wider",
         "placing",
+        "positional",
         "primary",
         "qualify",
         "references",
         "returning",
+        "right",
         "select",
+        "semi",
         "show",
+        "similar",
         "some",
+        "struct",
         "summarize",
         "symmetric",
         "table",
+        "tablesample",
         "then",
         "to",
         "trailing",
         "true",
+        "try_cast",
+        "tuple",
         "union",
         "unique",
+        "unpack",
         "unpivot",
         "using",
         "variadic",
+        "verbose",
         "when",
         "where",
         "window",
@@ -185,7 +223,7 @@ def rename_column(table: Table, path: Path, name: str) -> Table:
 
 def _is_plain(name: str) -> bool:
     """Whether DuckDB takes the name for one without quotes."""
-    return _PLAIN_NAME.fullmatch(name) is not None and name not in _RESERVED
+    return _PLAIN_NAME.fullmatch(name) is not None and name not in RESERVED
 
 
 def _mentions(field: SortField, name: str) -> bool:
@@ -246,8 +284,13 @@ def set_partitioning(table: Table, fields: Sequence[PartitionField], partition_i
             raise ChangeRefused(asked, f"column id {field.column_id} is not a top-level column")
         if not is_transform(field.transform):
             raise ChangeRefused(
-                asked, f"{field.transform!r} is not a transform", "Use identity, year, month, day, hour or bucket(N)."
-            )
+                asked, f"{field.transform!r} is not a transform",
+                f"Use identity, {', '.join((*CALENDAR_PARTS, *EPOCH_PARTS))} or bucket(N).",
+            )  # fmt: skip
+        column = by_id[field.column_id]
+        if field.transform in EPOCH_PARTS and column.type.name not in ("date", *TICKS_PER_SECOND):
+            found = f"column {column.name} is {column.type}, and {field.transform} is of dates and timestamps"
+            raise ChangeRefused(asked, found)
     if table.partitioning and table.partitioning.fields == tuple(fields):
         return table
     return replace(table, partitioning=Partitioning(partition_id, tuple(fields)) if fields else None)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from dbt.adapters.ducklake.lake.definitions import Schema, Table, TableName, View
+from dbt.adapters.ducklake.lake.definitions import Macro, Schema, Table, TableName, View
 from dbt.adapters.ducklake.lake.names import ColumnId, FileId, SnapshotId
 from dbt.adapters.ducklake.lake.snapshot.files import NameMapping
 from dbt.adapters.ducklake.lake.snapshot.inlined import InlinedRow
@@ -20,8 +20,8 @@ from dbt.adapters.ducklake.lake.values import Value
 class ColumnStatistics:
     """One leaf column in one file. Bounds are values of the column's type, and None where they are not known.
 
-    Bounds may be wider than the values, never narrower. Leave the whole column out of a file's statistics rather than
-    guess.
+    Bounds may be wider than the values, never narrower: only an exact one is itself a value. Leave the whole column out
+    of a file's statistics rather than guess.
     """
 
     value_count: int
@@ -31,6 +31,8 @@ class ColumnStatistics:
     contains_nan: bool | None = None
     size: int = 0
     extra: str | None = None
+    min_is_exact: bool = True
+    max_is_exact: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ class FileToAdd:
     columns: Mapping[ColumnId, ColumnStatistics] = field(default_factory=dict)
     partition_values: tuple[str | None, ...] | None = None
     mapping: NameMapping | None = None
+    row_groups: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,7 @@ class DeletesToAdd:
     replaces: FileId | None = None
     snapshots: tuple[SnapshotId, SnapshotId] | None = None
     format: str = "parquet"
+    row_groups: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,7 @@ class CreateSchema:
 @dataclass(frozen=True, slots=True)
 class DropSchema:
     schema: Schema
+    macros: tuple[Macro, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

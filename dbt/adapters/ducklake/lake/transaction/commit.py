@@ -43,6 +43,7 @@ from dbt.adapters.ducklake.lake.transaction.rows import (
     scheduled_row,
 )
 from dbt.adapters.ducklake.lake.transaction.statistics import Totals, statistics_of_values, widen
+from dbt.adapters.ducklake.lake.types import keeps_bounds
 
 T = TypeVar("T")
 R = TypeVar("R", tables.DataFile, tables.DeleteFile)
@@ -117,7 +118,7 @@ class Commit:
         numbering = number(self.effects, head, self._known(session), session.layout.has(tables.SortInfo))
         # From here on nobody else can commit, and what is read is the state that the new snapshot follows.
         session.add_snapshot(head, _snapshot_row(numbering))
-        batch = Batch(numbering)
+        batch = Batch(numbering, session.layout)
         definition_rows(batch, self.effects)
         if numbering.schema_version != head.schema_version and not session.layout.tells_versions_of_tables:
             batch.add(tables.SchemaVersions(numbering.snapshot, numbering.schema_version, None))
@@ -196,6 +197,7 @@ class Commit:
     def _data_rows(self, session: MetadataSession, batch: Batch, effect: TableEffect, options: Options) -> None:
         if effect.table is None:
             return
+        _forget_bounds(session, effect)
         inlining.create_tables(session, batch, effect, options)
         if effect.files or effect.inserted:
             self._insert(session, batch, effect)
@@ -223,7 +225,8 @@ class Commit:
         parts = [file.columns for file in effect.files]
         if inlined:
             by_column = zip(*inlined, strict=True)
-            found = (statistics_of_values(c, values) for c, values in zip(table.columns, by_column, strict=True))
+            looks = session.layout.looks_for_nan
+            found = (statistics_of_values(c, values, looks) for c, values in zip(table.columns, by_column, strict=True))
             parts.append({leaf: statistics for column in found for leaf, statistics in column.items()})
         size = sum(file.size for file in effect.files)
         after = widen(before, table_id, leaves, rows + len(inlined), rows + new_ids, size, parts)
@@ -285,8 +288,9 @@ class Commit:
         compacting = Compacting(session, batch, effect.table, self.base.data_path, self.base.id)
         if grown := sum(compacting.add(change) for change in effect.compactions):
             before = _totals(session, effect.id).stats
-            size = grown + (before.file_size_bytes if before else 0)
-            session.update(tables.TableStats, {"file_size_bytes": size}, {"table_id": effect.id})
+            if before is not None and before.file_size_bytes is not None:
+                size = grown + before.file_size_bytes
+                session.update(tables.TableStats, {"file_size_bytes": size}, {"table_id": effect.id})
 
     def _for_snapshot(self, delete: DeletesToAdd, snapshot: SnapshotId, table: str) -> DeletesToAdd:
         if delete.snapshots is None or delete.snapshots[1] == snapshot:
@@ -331,7 +335,8 @@ def _totals(session: MetadataSession, table_id: int) -> Totals:
         raise InvalidMetadata(
             f"table {table_id} has {len(stats)} rows in ducklake_table_stats", "Keep only the newest."
         )
-    known = [row for row in stats if row.record_count is not None and row.file_size_bytes is not None]
+    # Counts may be unknown; where rows go on is known wherever there were any.
+    known = [row for row in stats if row.next_row_id is not None]
     return Totals(known[0] if known else None, {ColumnId(row.column_id): row for row in columns})
 
 
@@ -350,6 +355,14 @@ def _replace_totals(session: MetadataSession, batch: Batch, table_id: int, befor
         if before.columns:
             session.delete(tables.TableColumnStats, {"table_id": table_id})
         batch.adds[tables.TableColumnStats] += after.columns.values()
+
+
+def _forget_bounds(session: MetadataSession, effect: TableEffect) -> None:
+    """Bounds of a column whose type has changed may be other values of it: without its row it has none."""
+    before = effect.before.by_id() if effect.before and effect.after else {}
+    for column_id, column in effect.after.by_id().items() if effect.after else ():
+        if column_id in before and not keeps_bounds(before[column_id].type, column.type):
+            session.delete(tables.TableColumnStats, {"table_id": effect.id, "column_id": column_id})
 
 
 def _live(session: MetadataSession, row_class: type[R], effect: TableEffect, files: Sequence[FileId]) -> list[R]:

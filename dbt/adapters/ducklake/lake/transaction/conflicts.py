@@ -15,7 +15,7 @@ class Intent:
     tables of which it mattered what rows they have not: beyond DuckLake's matrix, rows that came meanwhile count."""
 
     made: tuple[Made, ...]
-    schema_ids: Mapping[str, int] = field(default_factory=dict)
+    schema_ids: Mapping[tuple[str, ...], int] = field(default_factory=dict)
     deletes_in: Mapping[TableId, frozenset[FileId]] = field(default_factory=dict)
     looked_in: frozenset[TableId] = frozenset()
 
@@ -123,7 +123,7 @@ def _conflict(our: Made, their: Made, ours: Intent, touched: Mapping[TableId, fr
 
 
 def _both_create_schema(our: Made, their: Made, ours: Intent) -> bool:
-    return our.word == their.word == "created_schema" and _same(our.name, their.name)
+    return our.word == their.word == "created_schema" and _whole(our) == _whole(their)
 
 
 def _both_create_relation(our: Made, their: Made, ours: Intent) -> bool:
@@ -132,17 +132,19 @@ def _both_create_relation(our: Made, their: Made, ours: Intent) -> bool:
         alike = their.word in _CREATES_RELATION
     else:
         alike = our.word == their.word and our.word in ("created_scalar_macro", "created_table_macro")
-    return alike and _same(our.schema, their.schema) and _same(our.name, their.name)
+    return alike and _whole(our) == _whole(their)
 
 
 def _creates_in_dropped_schema(our: Made, their: Made, ours: Intent) -> bool:
-    if their.word != "dropped_schema" or our.schema is None or not our.word.startswith("created_"):
+    if their.word != "dropped_schema" or not our.word.startswith("created_"):
         return False
-    return ours.schema_ids.get(fold(our.schema)) == their.id
+    return ours.schema_ids.get(tuple(map(fold, our.schema))) == their.id
 
 
 def _drops_schema_created_in(our: Made, their: Made, ours: Intent) -> bool:
-    return our.word == "dropped_schema" and their.word in _CREATES_RELATION and _same(our.name, their.schema)
+    if our.word != "dropped_schema" or not their.word.startswith("created_"):
+        return False
+    return _whole(our) == tuple(map(fold, their.schema))
 
 
 _NAME_RULES: tuple[Callable[[Made, Made, Intent], bool], ...] = (
@@ -153,11 +155,9 @@ _NAME_RULES: tuple[Callable[[Made, Made, Intent], bool], ...] = (
 )
 
 
-def _same(one: str | None, other: str | None) -> bool:
-    return one is not None and other is not None and fold(one) == fold(other)
+def _whole(made: Made) -> tuple[str, ...]:
+    return tuple(map(fold, (*made.schema, made.name or "")))
 
 
 def _label(made: Made) -> str:
-    if made.schema is not None and made.name is not None:
-        return f"{made.schema}.{made.name}"
-    return made.name or f"{made.word}:{made.id}"
+    return f"{made.word}:{made.id}" if made.name is None else ".".join((*made.schema, made.name))

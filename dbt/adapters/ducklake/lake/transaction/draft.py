@@ -12,20 +12,26 @@ class Draft:
     def __init__(self, base: Snapshot) -> None:
         self.base = base
         # What was made of names: None for what was dropped or renamed away.
-        self._schemas: dict[str, Schema | None] = {}
+        self._schemas: dict[tuple[str, ...], Schema | None] = {}
         self._objects: dict[tuple[SchemaId, str], Table | View | None] = {}
 
     def schema(self, name: str) -> Schema:
         found = self.find_schema(name)
         if found is None:
-            names = {schema.name for schema in self.base.schemas() if self.find_schema(schema.name)}
-            raise SchemaNotFound(name, self.base.id, names | {s.name for s in self._schemas.values() if s})
+            raise SchemaNotFound(name, self.base.id, {schema.name for schema in self.all_schemas()})
         return found
 
     def find_schema(self, name: str) -> Schema | None:
-        if fold(name) in self._schemas:
-            return self._schemas[fold(name)]
-        return self.base.find_schema(name)
+        found = (self._schema_at(path) for path in self.base.paths_of(name))
+        return next((schema for schema in found if schema is not None), None)
+
+    def _schema_at(self, path: tuple[str, ...]) -> Schema | None:
+        key = tuple(map(fold, path))
+        return self._schemas[key] if key in self._schemas else self.base.schema_at(path)
+
+    def all_schemas(self) -> list[Schema]:
+        own = [schema for schema in self._schemas.values() if schema is not None]
+        return [*own, *(one for one in self.base.schemas() if tuple(map(fold, one.parts)) not in self._schemas)]
 
     def find(self, schema: str, name: str) -> Table | View | None:
         found = self.find_schema(schema)
@@ -33,7 +39,7 @@ class Draft:
             return None
         if (found.id, fold(name)) in self._objects:
             return self._objects[found.id, fold(name)]
-        return self.base.find(schema, name) if found.id >= 0 else None
+        return self.base.find_in(found, name) if found.id >= 0 else None
 
     def table(self, schema: str, name: str) -> Table:
         found = self.find(schema, name)
@@ -52,8 +58,14 @@ class Draft:
         if schema.id < 0:
             return list(own)
         changed = {name for id, name in self._objects if id == schema.id}
-        earlier: list[TableName | View] = [*self.base.tables(schema.name), *self.base.views(schema.name)]
+        earlier: list[TableName | View] = [*self.base.tables_in(schema), *self.base.views_in(schema)]
         return [*own, *(member for member in earlier if fold(member.name) not in changed)]
+
+    def below(self, schema: Schema) -> list[Schema]:
+        """The schemas that lie within one, at any depth, the deepest first."""
+        depth, key = len(schema.parts), tuple(map(fold, schema.parts))
+        found = [one for one in self.all_schemas() if tuple(map(fold, one.parts[:depth])) == key and one != schema]
+        return sorted(found, key=lambda one: -len(one.parts))
 
     def _names_in(self, schema: str, kind: type[Table] | type[View]) -> list[str]:
         named = (Table, TableName) if kind is Table else (View,)

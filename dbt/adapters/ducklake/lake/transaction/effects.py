@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from dbt.adapters.ducklake.lake.columns import Column, walk
-from dbt.adapters.ducklake.lake.definitions import Schema, Table, TableName, View
+from dbt.adapters.ducklake.lake.definitions import Macro, Schema, Table, TableName, View
+from dbt.adapters.ducklake.lake.errors import ChangeRefused
 from dbt.adapters.ducklake.lake.names import ColumnId, FileId, TableId, fold
 from dbt.adapters.ducklake.lake.snapshot.inlined import InlinedRow
 from dbt.adapters.ducklake.lake.snapshot.pruning import Predicate
@@ -138,6 +139,7 @@ class ViewEffect:
 class Effects:
     created_schemas: list[Schema] = field(default_factory=list)
     dropped_schemas: list[Schema] = field(default_factory=list)
+    dropped_macros: list[Macro] = field(default_factory=list)
     tables: dict[TableId, TableEffect] = field(default_factory=dict)
     views: dict[TableId, ViewEffect] = field(default_factory=dict)
     looked_in: Mapping[TableId, tuple[Predicate, ...]] = field(default_factory=dict)
@@ -148,10 +150,12 @@ class Effects:
     def intent(self) -> Intent:
         schemas = [effect.named.schema for effect in self.tables.values()]
         schemas += [effect.after.schema for effect in self.views.values() if effect.after]
+        homes = [(schema.parts, schema.id) for schema in schemas]
+        homes += [(schema.parts[:-1], schema.parent) for schema in self.created_schemas if schema.parent is not None]
         return Intent(
             # What the transaction itself makes has no id yet, and nobody else knows it.
             made=tuple(made for made in (*self.made(), *self._renamed()) if made.id is None or made.id >= 0),
-            schema_ids={fold(schema.name): schema.id for schema in schemas},
+            schema_ids={tuple(map(fold, parts)): id for parts, id in homes},
             deletes_in={
                 effect.id: frozenset(effect.ended) | {delete.data_file_id for delete in effect.deletes}
                 for effect in self.tables.values()
@@ -164,10 +168,10 @@ class Effects:
         """Renames by the id of what is renamed: `changes_made` tells only of the new name."""
         for effect in self.tables.values():
             if effect.renamed and effect.before is not None:
-                yield Made("renamed_table", effect.id, effect.before.schema.name, effect.before.name)
+                yield Made("renamed_table", effect.id, effect.before.schema.parts, effect.before.name)
         for view in self.views.values():
             if view.before and view.after and view.before.name != view.after.name:
-                yield Made("renamed_view", view.before.id, view.before.schema.name, view.before.name)
+                yield Made("renamed_view", view.before.id, view.before.schema.parts, view.before.name)
 
     @property
     def changes_schema(self) -> bool:
@@ -175,8 +179,12 @@ class Effects:
         return any(made.word.startswith(words) for made in self._made())
 
     def _made(self) -> Iterator[Made]:
-        yield from (Made("dropped_schema", id=schema.id, name=schema.name) for schema in self.dropped_schemas)
-        yield from (Made("created_schema", name=schema.name) for schema in self.created_schemas)
+        yield from (
+            Made("dropped_schema", schema.id, schema.parts[:-1], schema.own_name) for schema in self.dropped_schemas
+        )
+        for macro in self.dropped_macros:
+            yield Made("dropped_table_macro" if macro.is_of_tables else "dropped_scalar_macro", macro.id)
+        yield from (Made("created_schema", None, schema.parts[:-1], schema.own_name) for schema in self.created_schemas)
         for effect in self.tables.values():
             yield from _made_of_table(effect)
         for view in self.views.values():
@@ -189,8 +197,9 @@ def effects_of(changes: Iterable[Change]) -> Effects:
         match change:
             case CreateSchema(schema):
                 effects.created_schemas.append(schema)
-            case DropSchema(schema):
+            case DropSchema(schema, macros):
                 _drop_schema(effects, schema)
+                effects.dropped_macros += macros
             case CreateTable(table):
                 effects.tables[table.id] = TableEffect(table.named, table, after=table)
             case AlterTable(before, after):
@@ -234,7 +243,10 @@ def _add_data(effects: Effects, change: Change) -> None:
 
 
 def _effect(effects: Effects, table: Table) -> TableEffect:
-    return effects.tables.setdefault(table.id, TableEffect(table.named, table))
+    effect = effects.tables.setdefault(table.id, TableEffect(table.named, table))
+    if effect.dropped:
+        raise ChangeRefused(f"change {table}", "this transaction drops it", "Change another table, or do not drop it.")
+    return effect
 
 
 def _drop_schema(effects: Effects, schema: Schema) -> None:
@@ -258,7 +270,7 @@ def _drop_view(effects: Effects, view: View) -> None:
 
 
 def _made_of_table(effect: TableEffect) -> Iterator[Made]:
-    id, schema, name = effect.id, effect.named.schema.name, effect.named.name
+    id, schema, name = effect.id, effect.named.schema.parts, effect.named.name
     if effect.dropped:
         yield Made("dropped_table", id, schema, name)
         return
@@ -297,12 +309,12 @@ def _made_of_view(effect: ViewEffect) -> Iterator[Made]:
     before, after = effect.before, effect.after
     if after is None:
         if before is not None:
-            yield Made("dropped_view", before.id, before.schema.name, before.name)
+            yield Made("dropped_view", before.id, before.schema.parts, before.name)
         return
     if before is None or before.name != after.name:
-        yield Made("created_view", None, after.schema.name, after.name)
-    if before is not None and before.comment != after.comment:
-        yield Made("altered_view", after.id, after.schema.name, after.name)
+        yield Made("created_view", None, after.schema.parts, after.name)
+    if before is not None and (before.comment, before.column_comments) != (after.comment, after.column_comments):
+        yield Made("altered_view", after.id, after.schema.parts, after.name)
 
 
 def _layout(table: Table) -> list[tuple[object, ...]]:

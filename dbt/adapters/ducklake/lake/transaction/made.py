@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dbt.adapters.ducklake.lake.errors import InvalidMetadata
+from dbt.adapters.ducklake.lake.names import quoted
 
 _ID_WORDS = (
     "dropped_schema", "dropped_table", "dropped_view", "dropped_scalar_macro", "dropped_table_macro",
@@ -28,26 +29,26 @@ _ORDER: Final = (
 )  # fmt: skip
 _PLACE = {word: place for place, word in enumerate(_ORDER)} | {"created_view": _ORDER.index("created_table")}
 
-_QUOTED = r'"((?:[^"]|"")*)"'
-_CHANGE = re.compile(rf"([A-Za-z_]+):(?:(\d+)|{_QUOTED}(?:\.{_QUOTED})?)(?:,|$)")
+_NAME = re.compile(r'"((?:[^"]|"")*)"')
+_QUOTED = r'"(?:[^"]|"")*"'
+_CHANGE = re.compile(rf"([A-Za-z_]+):(?:(\d+)|({_QUOTED}(?:\.{_QUOTED})*))(?:,|$)")
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """One change. `id` of an existing object; `schema` and `name` where the word names a new one, and for messages."""
+    """One change. `id` of an existing object; `schema`, from the top down, and `name` where the word names a new one,
+    and for messages."""
 
     word: str
     id: int | None = None
-    schema: str | None = None
+    schema: tuple[str, ...] = ()
     name: str | None = None
 
     @property
     def text(self) -> str:
         if self.word in _ID_WORDS:
             return f"{self.word}:{self.id}"
-        if self.word == "created_schema":
-            return f"{self.word}:{_quoted(self.name)}"
-        return f"{self.word}:{_quoted(self.schema)}.{_quoted(self.name)}"
+        return f"{self.word}:{'.'.join(map(quoted, (*self.schema, self.name or '')))}"
 
 
 def changes_text(made: Iterable[Made]) -> str | None:
@@ -62,29 +63,25 @@ def parse_changes(text: str | None) -> tuple[Made, ...]:
         match = _CHANGE.match(text, position)
         if match is None or not _is_sound(match):
             raise InvalidMetadata(f"changes_made holds {text[position:]!r}", "DuckDB cannot read that either.")
-        word, number, first, second = match.groups()
+        word, number, names = match.groups()
         if number is not None:
             found.append(Made(word.lower(), id=int(number)))
         else:
-            schema, name = (first, second) if second is not None else (None, first)
-            found.append(Made(word.lower(), schema=_plain(schema), name=_plain(name)))
+            *schema, name = _parts(names)
+            found.append(Made(word.lower(), schema=tuple(schema), name=name))
         position = match.end()
     return tuple(found)
 
 
 def _is_sound(match: re.Match[str]) -> bool:
-    word, number, first, second = match.groups()
+    word, number, names = match.groups()
     word = word.lower()
     if word in _ID_WORDS:
         return number is not None
     if word == "created_schema":
-        return first is not None and second is None
-    return word in _CREATED_IN_SCHEMA and second is not None
+        return names is not None
+    return word in _CREATED_IN_SCHEMA and names is not None and len(_parts(names)) > 1
 
 
-def _quoted(name: str | None) -> str:
-    return '"' + (name or "").replace('"', '""') + '"'
-
-
-def _plain(name: str | None) -> str | None:
-    return None if name is None else name.replace('""', '"')
+def _parts(names: str) -> list[str]:
+    return [inner.replace('""', '"') for inner in _NAME.findall(names)]

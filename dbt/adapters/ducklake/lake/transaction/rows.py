@@ -15,6 +15,7 @@ from dbt.adapters.ducklake.lake.paths import path_below, stored_path
 from dbt.adapters.ducklake.lake.snapshot.files import MappedColumn, NameMapping
 from dbt.adapters.ducklake.lake.snapshot.load import aliases_text
 from dbt.adapters.ducklake.lake.spec import tables
+from dbt.adapters.ducklake.lake.spec.layout import Layout
 from dbt.adapters.ducklake.lake.spec.tables import RowClass
 from dbt.adapters.ducklake.lake.transaction import statistics
 from dbt.adapters.ducklake.lake.transaction.changes import CommitMessage, DeletesToAdd, FileToAdd
@@ -41,6 +42,7 @@ class Batch:
     before."""
 
     numbering: Numbering
+    layout: Layout
     ends: list[tuple[RowClass, dict[str, object]]] = field(default_factory=list)
     adds: dict[RowClass, list[Any]] = field(default_factory=lambda: defaultdict(list))
 
@@ -54,6 +56,8 @@ class Batch:
 def definition_rows(batch: Batch, effects: Effects) -> None:
     for schema in effects.dropped_schemas:
         batch.end(tables.Schema, schema_id=schema.id)
+    for macro in effects.dropped_macros:
+        batch.end(tables.Macro, macro_id=macro.id)
     for schema in effects.created_schemas:
         batch.add(_schema_row(batch, schema))
     for effect in effects.tables.values():
@@ -89,9 +93,10 @@ def _schema_row(batch: Batch, schema: Schema) -> tables.Schema:
         schema_uuid=schema.uuid,
         begin_snapshot=batch.numbering.snapshot,
         end_snapshot=None,
-        schema_name=schema.name,
+        schema_name=schema.own_name,
         path=schema.path.text,
         path_is_relative=schema.path.is_relative,
+        parent_schema_id=None if schema.parent is None else batch.numbering.of(schema.parent),
     )
 
 
@@ -142,6 +147,8 @@ def _column_rows(batch: Batch, table_id: int, before: Table | None, after: Table
     for column_id, layout in earlier.items():
         if column_id not in later or layout_of(later[column_id]) != layout:
             batch.end(tables.Column, table_id=table_id, column_id=column_id)
+        if column_id not in later and batch.layout.ends_comments_with_columns:
+            batch.end(tables.ColumnTag, table_id=table_id, column_id=column_id)
     for column, parent in _with_parents(after):
         if earlier.get(column.id) != layout_of(column):
             batch.add(_column_row(batch, table_id, column, parent))
@@ -199,6 +206,7 @@ def _view_rows(batch: Batch, effect: ViewEffect) -> None:
         if before is not None:
             batch.end(tables.View, view_id=before.id)
             batch.end(tables.Tag, object_id=before.id)
+            batch.end(tables.ViewColumnTag, view_id=before.id)
         return
     view_id = batch.numbering.of(after.id)
     if before is not None and before.name != after.name:
@@ -211,6 +219,19 @@ def _view_rows(batch: Batch, effect: ViewEffect) -> None:
         batch.add(tables.Tag(view_id, snapshot, None, "comment", after.comment))
     for key, value in after.tags if before is None else ():
         batch.add(tables.Tag(view_id, snapshot, None, key, value))
+    _rows_of_comments_on_columns(batch, view_id, before, after)
+
+
+def _rows_of_comments_on_columns(batch: Batch, view_id: int, before: View | None, after: View) -> None:
+    earlier = dict(before.column_comments) if before else {}
+    later: dict[str, str | None] = {**dict.fromkeys(earlier), **dict(after.column_comments)}
+    is_renamed = before is not None and before.name != after.name
+    for name, comment in later.items():
+        if comment == earlier.get(name) and not (is_renamed and comment is not None):
+            continue
+        if before is not None:
+            batch.end(tables.ViewColumnTag, view_id=view_id, column_name=name, key="comment")
+        batch.add(tables.ViewColumnTag(view_id, name, batch.numbering.snapshot, None, "comment", comment))
 
 
 def _view_row(batch: Batch, view_id: int, view: View) -> tables.View:
@@ -284,6 +305,7 @@ def data_file_rows(
             encryption_key=None,
             mapping_id=mappings[file.mapping] if file.mapping is not None else None,
             partial_max=partial_max,
+            row_group_count=file.row_groups,
         )
     )
     for column_id, found in sorted(file.columns.items()):
@@ -323,6 +345,7 @@ def delete_row(batch: Batch, table_id: int, location: str, delete_id: int, delet
         footer_size=delete.footer_size,
         encryption_key=None,
         partial_max=last,
+        row_group_count=delete.row_groups,
     )
 
 

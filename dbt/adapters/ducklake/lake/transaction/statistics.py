@@ -7,8 +7,10 @@ seen yet".
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from dbt.adapters.ducklake.lake.columns import Column
 from dbt.adapters.ducklake.lake.errors import UnreadableValue
@@ -17,6 +19,8 @@ from dbt.adapters.ducklake.lake.spec import tables
 from dbt.adapters.ducklake.lake.transaction.changes import ColumnStatistics
 from dbt.adapters.ducklake.lake.types import FLOATS
 from dbt.adapters.ducklake.lake.values import Value, bound_text, has_bounds, is_less, parse_bound
+
+_LOW, _HIGH = ("min_value", "min_is_exact"), ("max_value", "max_is_exact")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,8 @@ def file_row(file_id: int, table_id: int, column: Column, statistics: ColumnStat
         max_value=high,
         contains_nan=statistics.contains_nan if column.type.name in FLOATS else None,
         extra_stats=statistics.extra,
+        min_is_exact=None if low is None else statistics.min_is_exact,
+        max_is_exact=None if high is None else statistics.max_is_exact,
     )
 
 
@@ -70,7 +76,7 @@ def widen(
     """Totals after `rows` rows that take `row_ids` new row ids; `parts` are the statistics of files or inlined rows."""
     before = totals.stats or tables.TableStats(table_id, 0, 0, 0)
     stats = tables.TableStats(
-        table_id, before.record_count + rows, before.next_row_id + row_ids, before.file_size_bytes + size
+        table_id, _plus(before.record_count, rows), before.next_row_id + row_ids, _plus(before.file_size_bytes, size)
     )
     columns = {column.id: column for column in leaves}
     # DuckDB adds rows for columns only with the first insert; a column that came later stays without.
@@ -88,6 +94,11 @@ def widen(
     return Totals(stats, {column_id: row for column_id, row in found.items() if row is not None})
 
 
+def _plus(count: int | None, more: int) -> int | None:
+    """What is unknown stays so."""
+    return None if count is None else count + more
+
+
 def _first(table_id: int, column: Column, statistics: ColumnStatistics) -> tables.TableColumnStats | None:
     low, high = bounds_of(column, statistics)
     row = tables.TableColumnStats(
@@ -98,6 +109,8 @@ def _first(table_id: int, column: Column, statistics: ColumnStatistics) -> table
         min_value=low,
         max_value=high,
         extra_stats=statistics.extra,
+        min_is_exact=None if low is None else statistics.min_is_exact,
+        max_is_exact=None if high is None else statistics.max_is_exact,
     )
     return None if _says_too_little(column, statistics, row) else row
 
@@ -116,14 +129,15 @@ def _merged(
         return merged
     if earlier.min_value is None and earlier.max_value is None and earlier.extra_stats is None:
         # Either no value was seen yet, or a NaN was: then DuckDB does not look at the bounds.
-        return merged._replace(min_value=new.min_value, max_value=new.max_value, extra_stats=new.extra_stats)
+        seen = {name: getattr(new, name) for name in (*_LOW, *_HIGH, "extra_stats")}
+        return merged._replace(**seen)
     try:
-        low = _outer(column, earlier.min_value, new.min_value, take_less=True)
-        high = _outer(column, earlier.max_value, new.max_value, take_less=False)
+        low = _outer(column, _LOW, earlier, new, take_less=True)
+        high = _outer(column, _HIGH, earlier, new, take_less=False)
     except UnreadableValue:
         # Bounds from before a change of type that do not read as the new type.
         return None
-    return merged._replace(min_value=low, max_value=high, extra_stats=_merged_extra(earlier, new))
+    return merged._replace(**low, **high, extra_stats=_merged_extra(earlier, new))
 
 
 def _says_too_little(column: Column, statistics: ColumnStatistics, row: tables.TableColumnStats) -> bool:
@@ -141,19 +155,41 @@ def _either(one: bool | None, other: bool | None) -> bool | None:
     return None if one is None or other is None else one or other
 
 
-def _outer(column: Column, earlier: str | None, new: str | None, take_less: bool) -> str | None:
-    if earlier is None or new is None:
-        return None
-    old_value, new_value = parse_bound(column.type, earlier), parse_bound(column.type, new)
-    is_outer = is_less(new_value, old_value) if take_less else is_less(old_value, new_value)
-    return new if is_outer else earlier
+def _outer(
+    column: Column,
+    bound: tuple[str, str],
+    earlier: tables.TableColumnStats,
+    new: tables.TableColumnStats,
+    take_less: bool,
+) -> dict[str, Any]:
+    """The bound of both, which is as exact as the one it is; of two equal ones both must be."""
+    (old_text, old_exact), (new_text, new_exact) = ([getattr(row, name) for name in bound] for row in (earlier, new))
+    if old_text is None or new_text is None:
+        return dict.fromkeys(bound)
+    old_value, new_value = parse_bound(column.type, old_text), parse_bound(column.type, new_text)
+    is_above, is_below = is_less(old_value, new_value), is_less(new_value, old_value)
+    if is_below if take_less else is_above:
+        return dict(zip(bound, (new_text, new_exact), strict=True))
+    is_exact = old_exact if is_above or is_below else old_exact and new_exact
+    return dict(zip(bound, (old_text, is_exact), strict=True))
 
 
-def statistics_of_values(column: Column, values: Iterable[Value]) -> dict[ColumnId, ColumnStatistics]:
-    """Statistics of the leaves of a column over inlined rows. As DuckDB does for them, NaN is not looked for: None."""
+def statistics_of_values(
+    column: Column, values: Iterable[Value], looks_for_nan: bool = False
+) -> dict[ColumnId, ColumnStatistics]:
+    """Statistics of the leaves of a column over inlined rows. DuckDB looks for NaN in them from 2.0 on; before, whether
+    there is one is not known."""
     found: dict[ColumnId, ColumnStatistics] = {}
     _collect(column, list(values), found)
-    return found
+    if not looks_for_nan:
+        return found
+    return {
+        id: replace(
+            one,
+            contains_nan=any(isinstance(bound, float) and math.isnan(bound) for bound in (one.minimum, one.maximum)),
+        )
+        for id, one in found.items()
+    }
 
 
 def _collect(column: Column, values: list[Value], found: dict[ColumnId, ColumnStatistics]) -> None:

@@ -24,7 +24,9 @@ from dbt.adapters.ducklake.lake.errors import (
 )
 from dbt.adapters.ducklake.lake.metadata import Metadata
 from dbt.adapters.ducklake.lake.names import SchemaId, SnapshotId, TableId, fold, folder_for, new_uuid
+from dbt.adapters.ducklake.lake.partitioning import EPOCH_PARTS
 from dbt.adapters.ducklake.lake.paths import StoredPath
+from dbt.adapters.ducklake.lake.snapshot.load import schema_name
 from dbt.adapters.ducklake.lake.snapshot.pruning import Predicate
 from dbt.adapters.ducklake.lake.snapshot.snapshot import Snapshot
 from dbt.adapters.ducklake.lake.spec import tables
@@ -46,6 +48,8 @@ from dbt.adapters.ducklake.lake.transaction.commit import Commit, Patience, Rewr
 from dbt.adapters.ducklake.lake.transaction.effects import effects_of
 from dbt.adapters.ducklake.lake.transaction.row_changes import RowChanges
 
+MIGRATE = "Bring the lake there with `automatic_migration: true`, or leave it out."
+
 
 class Transaction(RowChanges):
     def __init__(
@@ -66,26 +70,43 @@ class Transaction(RowChanges):
     # Schemas.
 
     def create_schema(self, name: str) -> Schema:
-        _check_name("create a schema", name)
+        """A new schema; of one that its dots put within others, those too that are not there yet."""
         if self.find_schema(name) is not None:
             raise NameTaken("Schema", name, "the lake")
+        *above, _ = path = self.base.paths_of(name)[-1]
+        for part in path:
+            _check_name("create a schema", part)
+        parent = None
+        for depth in range(1, len(above) + 1):
+            parent = self._schema_at(path[:depth]) or self._create_schema(path[:depth], parent)
+        return self._create_schema(path, parent)
+
+    def _create_schema(self, parts: tuple[str, ...], parent: Schema | None) -> Schema:
         uuid = new_uuid()
-        path = StoredPath(self._metadata.layout.folder + folder_for(name, uuid), True)
-        schema = Schema(SchemaId(self._local_id()), uuid, name, path, SnapshotId(self.base.id + 1))
+        # As DuckDB does, whose tables of a schema within another lie beside those of the one around it.
+        folder = f"{uuid}/" if parent else folder_for(parts[0], uuid)
+        path = StoredPath(self._metadata.layout.folder + folder, True)
+        name = schema_name(parts, {fold(schema.own_name) for schema in self.all_schemas() if not schema.parent})
+        id, since = SchemaId(self._local_id()), SnapshotId(self.base.id + 1)
+        schema = Schema(id, uuid, name, path, since, parts, parent.id if parent else None)
         self._record(CreateSchema(schema))
-        self._schemas[fold(name)] = schema
+        self._schemas[tuple(map(fold, parts))] = schema
         return schema
 
     def drop_schema(self, name: str, cascade: bool = False) -> None:
         schema = self.schema(name)
-        members = self.members(schema)
-        if members and not cascade:
-            names = ", ".join(member.name for member in members[:10])
-            raise ChangeRefused(f"drop schema {schema.name}", f"it holds {names}", "Drop them first, or cascade.")
-        for member in members:
-            self._drop(member)
-        self._record(DropSchema(schema))
-        self._schemas[fold(name)] = None
+        below = self.below(schema)
+        macros = {one.id: self.base.macros_in(one) if one.id >= 0 else () for one in (*below, schema)}
+        names = [one.name for one in (*below, *self.members(schema), *macros[schema.id])]
+        if names and not cascade:
+            found = f"it holds {', '.join(names[:10])}"
+            raise ChangeRefused(f"drop schema {schema.name}", found, "Drop them first, or cascade.")
+        for one in (*below, schema):
+            for member in self.members(one):
+                self._drop(member)
+            # DuckDB cannot open a lake in which a macro is left without its schema.
+            self._record(DropSchema(one, macros[one.id]))
+            self._schemas[tuple(map(fold, one.parts))] = None
 
     # Tables.
 
@@ -133,6 +154,7 @@ class Transaction(RowChanges):
     ) -> Table:
         asked = f"create table {schema.name}.{name}"
         alter.check_columns(asked, columns)
+        self._refuse_reserved(asked, *(column.name for column in columns))
         own, next_column_id = numbered_all(alter.with_initial_defaults(columns, asked))
         uuid = new_uuid()
         path = StoredPath(folder_for(name, uuid), True)
@@ -140,6 +162,7 @@ class Transaction(RowChanges):
         location = path.under(schema.path.under(self.base.data_path))
         table = Table(named, own, location, comment=comment, sort=tuple(sort_by), next_column_id=next_column_id)
         if partition_by:
+            self._refuse_transforms(asked, partition_by)
             table = alter.set_partitioning(table, _fields(table, partition_by), self._local_id())
         self._record(CreateTable(table))
         self._objects[schema.id, fold(name)] = table
@@ -154,12 +177,16 @@ class Transaction(RowChanges):
         return self._alter(table, replace(table, named=replace(table.named, name=new_name)))
 
     def add_column(self, schema: str, name: str, column: Column, parent: Path = ()) -> Table:
+        if not parent:
+            self._refuse_reserved(f"add column {column.name} to {schema}.{name}", column.name)
         return self._altered(schema, name, lambda table: alter.add_column(table, column, parent))
 
     def drop_column(self, schema: str, name: str, path: Path) -> Table:
         return self._altered(schema, name, lambda table: alter.drop_column(table, path))
 
     def rename_column(self, schema: str, name: str, path: Path, new_name: str) -> Table:
+        if len(path) == 1:
+            self._refuse_reserved(f"rename column {path[0]} of {schema}.{name} to {new_name}", new_name)
         return self._altered(schema, name, lambda table: alter.rename_column(table, path, new_name))
 
     def change_type(self, schema: str, name: str, path: Path, column: Column) -> Table:
@@ -175,6 +202,7 @@ class Transaction(RowChanges):
 
     def set_partitioning(self, schema: str, name: str, partition_by: Sequence[tuple[str, str]]) -> Table:
         """Partition new files by (column, transform) pairs; by none, no more."""
+        self._refuse_transforms(f"partition {schema}.{name}", partition_by)
         local = self._local_id()
         return self._altered(
             schema, name, lambda table: alter.set_partitioning(table, _fields(table, partition_by), local)
@@ -196,14 +224,19 @@ class Transaction(RowChanges):
     def create_view(
         self, schema: str, name: str, sql: str, aliases: Sequence[str] = (), comment: str | None = None,
         dialect: str = "duckdb", tags: Sequence[tuple[str, str]] = (),
+        column_comments: Sequence[tuple[str, str]] = (),
     ) -> View:  # fmt: skip
         """A view of DuckDB's SQL; where it names tables with their lake, the lake is `{DUCKLAKE_CATALOG}`."""
-        _check_name(f"create a view in {schema}", name)
+        asked = f"create a view in {schema}"
+        _check_name(asked, name)
+        if column_comments:
+            self._refuse_comments_on_columns(asked)
         if self.find(schema, name) is not None:
             raise NameTaken("Table or view", name, f"schema {schema}")
         found = self.schema(schema)
         id, kept = TableId(self._local_id()), tuple(sorted(tags))
-        view = View(id, new_uuid(), found, name, sql, dialect, tuple(aliases), comment, kept)
+        comments = tuple(sorted(column_comments))
+        view = View(id, new_uuid(), found, name, sql, dialect, tuple(aliases), comment, kept, comments)
         self._record(CreateView(view))
         self._objects[found.id, fold(name)] = view
         return view
@@ -211,13 +244,14 @@ class Transaction(RowChanges):
     def replace_view(
         self, schema: str, name: str, sql: str, aliases: Sequence[str] = (), comment: str | None = None,
         dialect: str = "duckdb", tags: Sequence[tuple[str, str]] = (),
+        column_comments: Sequence[tuple[str, str]] = (),
     ) -> View:  # fmt: skip
         there = self.find(schema, name)
         if isinstance(there, Table):
             raise NameTaken("Table", name, f"schema {schema}")
         if there is not None:
             self._drop(there)
-        return self.create_view(schema, name, sql, aliases, comment, dialect, tags)
+        return self.create_view(schema, name, sql, aliases, comment, dialect, tags, column_comments)
 
     def drop_view(self, schema: str, name: str) -> None:
         self._drop(self.view(schema, name))
@@ -230,6 +264,15 @@ class Transaction(RowChanges):
     def comment_on_view(self, schema: str, name: str, comment: str | None) -> View:
         view = self.view(schema, name)
         return self._alter_view(view, replace(view, comment=comment))
+
+    def comment_on_view_column(self, schema: str, name: str, column: str, comment: str | None) -> View:
+        """`column` is a name that the view gives; whether it does is for the caller to know."""
+        view = self.view(schema, name)
+        self._refuse_comments_on_columns(f"comment on column {column} of view {view}")
+        others = tuple((own, text) for own, text in view.column_comments if fold(own) != fold(column))
+        spelled = next((own for own, _ in view.column_comments if fold(own) == fold(column)), column)
+        own = () if comment is None else ((spelled, comment),)
+        return self._alter_view(view, replace(view, column_comments=tuple(sorted((*others, *own)))))
 
     # The end of it.
 
@@ -298,6 +341,22 @@ class Transaction(RowChanges):
     def _refuse_absent(self, asked: str, row_class: RowClass, what: str) -> None:
         if not self._metadata.layout.has(row_class):
             raise ChangeRefused(asked, f"metadata that are shared between tenants keep no {what}", "Leave them out.")
+
+    def _refuse_reserved(self, asked: str, *columns: str) -> None:
+        layout = self._metadata.layout
+        if reserved := [name for name in columns if layout.refuses_reserved and layout.is_reserved(name)]:
+            found = f"{reserved[0]} begins with _ducklake_, as DuckLake's own columns do"
+            raise ChangeRefused(asked, found, "Give it another name.")
+
+    def _refuse_transforms(self, asked: str, partition_by: Sequence[tuple[str, str]]) -> None:
+        if self._metadata.layout.has_epochs:
+            return
+        if later := [transform for _, transform in partition_by if transform.lower() in EPOCH_PARTS]:
+            raise ChangeRefused(asked, f"a lake has {later[0]} from DuckLake 1.1 on", MIGRATE)
+
+    def _refuse_comments_on_columns(self, asked: str) -> None:
+        if not self._metadata.layout.has(tables.ViewColumnTag):
+            raise ChangeRefused(asked, "a lake keeps comments on columns of views from DuckLake 1.1 on", MIGRATE)
 
     def _refuse_taken(self, schema: str, name: str, new_name: str) -> None:
         _check_name(f"rename {schema}.{name}", new_name)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from dbt.adapters.ducklake.lake import View, fold
 from dbt.adapters.ducklake.statements.errors import NotAllowed
+from dbt.adapters.ducklake.statements.kinds.describe import Describe, run_describe
 from dbt.adapters.ducklake.statements.outcome import Outcome
 from dbt.adapters.ducklake.statements.reader import Name, Reader
 from dbt.adapters.ducklake.statements.session import LakeSession
@@ -47,13 +48,24 @@ def run_comment(session: LakeSession, statement: Comment) -> Outcome:
             comment = transaction.comment_on_view if is_view else transaction.comment_on_table
             comment(name.schema, name.name, statement.text)
         elif is_view:
-            raise NotAllowed(
-                f"comment on column {statement.column}", f"{name} is a view", "DuckLake keeps no comments on their "
-                "columns.", statement.name.place,
-            )  # fmt: skip
+            is_kept = session.lake(name.lake).keeps_comments_on_columns_of_views
+            whole = Name(name.parts, statement.name.place)
+            column = _column_of_view(session, whole, statement.column) if is_kept else statement.column
+            transaction.comment_on_view_column(name.schema, name.name, column, statement.text)
         else:
             transaction.comment_on_column(name.schema, name.name, (statement.column,), statement.text)
     return Outcome("COMMENT", snapshot=found.snapshot)
+
+
+def _column_of_view(session: LakeSession, view: Name, column: str) -> str:
+    """A column as its view spells it."""
+    described = run_describe(session, Describe(view)).listing
+    names = [str(row[0]) for row in described.rows] if described is not None else []
+    found = next((name for name in names if fold(name) == fold(column)), None)
+    if found is None:
+        there = f"view {view} has no such column: {', '.join(names)}"
+        raise NotAllowed(f"comment on column {column}", there, "Name one of them.", view.place)
+    return found
 
 
 def follow_comments(session: LakeSession, asked: Name, comment: str | None, columns: Mapping[str, str]) -> Outcome:

@@ -10,7 +10,6 @@ from dbt.adapters.ducklake.lake import Column, ColumnType, Table, View
 from dbt.adapters.ducklake.spark.query import query_columns
 from dbt.adapters.ducklake.spark.schema import is_readable, spark_type
 from dbt.adapters.ducklake.spark.schema import type_text as spark_text
-from dbt.adapters.ducklake.statements.errors import NameNotFound
 from dbt.adapters.ducklake.statements.outcome import Listing, Outcome
 from dbt.adapters.ducklake.statements.reader import Name, Reader
 from dbt.adapters.ducklake.statements.resolve import bound, reading
@@ -70,7 +69,9 @@ def run_describe(session: LakeSession, statement: Describe) -> Outcome:
             snapshot.table(name.schema, name.name)
     if isinstance(there, View):
         query = "SELECT * FROM " + ".".join(f"`{part}`" for part in statement.name.parts)
-        return _listing("DESCRIBE", _COLUMN_LIST, _columns_of_query(session, query))
+        columns = _columns_of_query(session, query)
+        commented = [(column, kind, there.comment_on(str(column))) for column, kind, _ in columns]
+        return _listing("DESCRIBE", _COLUMN_LIST, commented)
     assert isinstance(there, Table)
     return _listing("DESCRIBE", _COLUMN_LIST, [(c.name, type_text(c), c.comment) for c in there.columns])
 
@@ -89,12 +90,9 @@ def run_show(session: LakeSession, statement: Show) -> Outcome:
 
 
 def _show_relations(session: LakeSession, statement: Show) -> Outcome:
-    parts = statement.of.parts if statement.of else (session.schema,)
-    if len(parts) > 2:
-        raise NameNotFound(f"{statement.of} is no schema.", statement.of.place if statement.of else None)
-    lake = session.lake(parts[0] if len(parts) == 2 else session.lake_name)
-    with lake.reading() as snapshot:
-        schema = snapshot.schema(parts[-1]).name
+    lake_name, of = session.schema_named(statement.of or Name((session.schema,)))
+    with session.lake(lake_name).reading() as snapshot:
+        schema = snapshot.schema(of).name
         views = [(schema, view.name, False) for view in snapshot.views(schema)]
         tables = [(schema, table.name, False) for table in snapshot.tables(schema)]
     found = views if statement.kind == "VIEWS" else [*tables, *views]

@@ -93,22 +93,13 @@ def _truncate(session: LakeSession, statement: Truncate) -> Outcome:
 
 
 def _drop_schema(session: LakeSession, statement: Drop) -> Outcome:
-    lake_name, schema = schema_named(session, statement.name)
+    lake_name, schema = session.schema_named(statement.name)
     lake = session.lake(lake_name)
     if statement.if_exists and lake.snapshot().find_schema(schema) is None:
         return Outcome("DROP SCHEMA")
     with writing(session, lake) as found:
         found.transaction.drop_schema(schema, statement.cascade)
     return Outcome("DROP SCHEMA", snapshot=found.snapshot)
-
-
-def schema_named(session: LakeSession, name: Name) -> tuple[str, str]:
-    """Lake and schema of a name of one or two parts."""
-    if len(name.parts) > 2:
-        raise NotAllowed("name a schema", f"{name} has {len(name.parts)} parts", "Give lake and schema.", name.place)
-    lake = name.parts[0] if len(name.parts) == 2 else session.lake_name
-    session.lake(lake, name.place)
-    return lake, name.parts[-1]
 
 
 def _is_temporary(session: LakeSession, name: Name) -> bool:

@@ -204,7 +204,7 @@ def _told_apart(session: LakeSession, statement: Merge) -> Merge:
     target, source = statement.target, statement.source
     if fold(target.own_name) != fold(source.own_name):
         return statement
-    wholes = [session.whole(one.name).parts if one.name and not one.alias else () for one in (target, source)]
+    wholes = [session.parts_of(one.name) if one.name and not one.alias else () for one in (target, source)]
     if not all(wholes) or tuple(map(fold, wholes[0])) == tuple(map(fold, wholes[1])):
         raise NotAllowed(
             f"merge into {target.name}", f"the table and its source are both called {source.own_name}",
@@ -302,7 +302,7 @@ class Merging:
         source, session = self.statement.source, self.change.session
         if source.name is None or source.alias:
             return Side((source.own_name,), self.given, source.qualifier)
-        return Side(source.name.within(session.lake_name, session.schema), self.given, source.qualifier)
+        return Side(session.parts_of(source.name), self.given, source.qualifier)
 
     def _meant(self, rows: str, text: str) -> str:
         """The text as it is meant where rows of one side alone are: a plain name is that side's column."""

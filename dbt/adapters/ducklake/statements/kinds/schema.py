@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dbt.adapters.ducklake.statements.kinds.drop import schema_named
 from dbt.adapters.ducklake.statements.outcome import Outcome
 from dbt.adapters.ducklake.statements.reader import Name, Reader
 from dbt.adapters.ducklake.statements.session import LakeSession
@@ -39,7 +38,7 @@ def read_use(reader: Reader) -> Use:
 
 
 def run_create_schema(session: LakeSession, statement: CreateSchema) -> Outcome:
-    lake_name, schema = schema_named(session, statement.name)
+    lake_name, schema = session.schema_named(statement.name)
     lake = session.lake(lake_name)
     if statement.if_not_exists and lake.snapshot().find_schema(schema) is not None:
         return Outcome(_CODE)
@@ -49,6 +48,6 @@ def run_create_schema(session: LakeSession, statement: CreateSchema) -> Outcome:
 
 
 def run_use(session: LakeSession, statement: Use) -> Outcome:
-    lake_name, schema = schema_named(session, statement.name)
+    lake_name, schema = session.schema_named(statement.name)
     session.lake_name, session.schema = lake_name, session.lake(lake_name).snapshot().schema(schema).name
     return Outcome("USE")

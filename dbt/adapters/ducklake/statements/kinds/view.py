@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from dbt.adapters.ducklake.lake import Table, fold
 from dbt.adapters.ducklake.spark.pinned import pinned
-from dbt.adapters.ducklake.spark.query import query_columns, run_query, setting, show_as
+from dbt.adapters.ducklake.spark.query import Spark, query_columns, run_query, setting, show_as
 from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.names import QueryNames, TableUse, names_in, place_in, quoted, replaced
 from dbt.adapters.ducklake.statements.outcome import Outcome
 from dbt.adapters.ducklake.statements.reader import Name, Reader
-from dbt.adapters.ducklake.statements.resolve import bound, reading, tables_in
+from dbt.adapters.ducklake.statements.resolve import Reading, bound, is_of_lake, reading, tables_in
 from dbt.adapters.ducklake.statements.scopes import Located
 from dbt.adapters.ducklake.statements.session import LakeName, LakeSession
 from dbt.adapters.ducklake.statements.translation.typed import Untranslatable
@@ -49,6 +49,7 @@ class CreateView:
     if_not_exists: bool = False
     columns: tuple[tuple[str, str | None], ...] = ()
     comment: str | None = None
+    comments_on: tuple[tuple[str, str], ...] = ()
 
 
 def read_create_view(reader: Reader, is_replace: bool, is_temporary: bool) -> CreateView:
@@ -62,10 +63,16 @@ def read_create_view(reader: Reader, is_replace: bool, is_temporary: bool) -> Cr
             return own, reader.string() if reader.accept("COMMENT") else None
 
         columns = reader.in_parentheses(column)
-    comment = reader.string() if reader.accept("COMMENT") else None
+    comment = None
+    comments_on = tuple((own, text) for own, text in columns if text is not None)
+    while reader.accept("COMMENT"):
+        if reader.accept("ON", "COLUMN"):
+            comments_on += reader.in_parentheses(lambda: (reader.name_part(), reader.string()))
+        else:
+            comment = reader.string()
     reader.expect("AS")
     return CreateView(
-        name, reader.query(), is_replace, is_temporary, if_not_exists=if_not_exists, columns=columns, comment=comment
+        name, reader.query(), is_replace, is_temporary, False, if_not_exists, columns, comment, comments_on
     )
 
 
@@ -114,8 +121,15 @@ def _in_lake(session: LakeSession, statement: CreateView) -> Outcome:
         make(
             name.schema, name.name, in_duckdb or only_for_spark(str(name)), aliases, statement.comment,
             tags=[(SPARK_SQL, made.sql), (SPARK_COLUMNS, json.dumps(made.named))],
+            column_comments=_comments(statement, made) if lake.keeps_comments_on_columns_of_views else (),
         )  # fmt: skip
     return Outcome(_CODE, snapshot=found.snapshot)
+
+
+def _comments(statement: CreateView, made: Analysed) -> list[tuple[str, str]]:
+    """The comments on columns that the view has, under the names that it gives them."""
+    wanted = {fold(column): text for column, text in statement.comments_on}
+    return [(name, wanted[fold(name)]) for name, _ in made.named if wanted.get(fold(name))]
 
 
 @dataclass(frozen=True)
@@ -138,7 +152,7 @@ def _analysed(session: LakeSession, statement: CreateView) -> Analysed:
         changed = (key for key, usual in _READ_BY.items() if setting(spark, key, usual).lower() != usual)
         unusual = next(changed, None)
         names = names_in(statement.query)
-        in_spark = _with_whole_names(session, statement, names, tables_in(found, spark, statement.query, names))
+        in_spark = _with_whole_names(found, spark, statement, names, tables_in(found, spark, statement.query, names))
     named = [name for name, _ in statement.columns] or [name for name, _ in columns]
     folded = [fold(name) for name in named]
     if twice := next((name for name in named if folded.count(fold(name)) > 1), None):
@@ -157,28 +171,24 @@ def _analysed(session: LakeSession, statement: CreateView) -> Analysed:
 
 
 def _with_whole_names(
-    session: LakeSession, statement: CreateView, names: QueryNames, tables: Mapping[int, Located]
+    found: Reading, spark: Spark, statement: CreateView, names: QueryNames, tables: Mapping[int, Located]
 ) -> str:
     """The query with every table's schema, so that it means the same to readers with another schema of their own.
 
     The lake's own name is left out: others attach it under another.
     """
+    session, whole = found.session, {}
     home = session.whole(statement.name)
-    whole = {}
     for use in names.tables:
         if use.arguments is not None:
             continue
         _refuse_temporary(session, statement, use)
-        found = session.whole(use.name) if len(use.name.parts) < 3 else None
-        if found is not None:
-            parts = (
-                (found.schema, found.name)
-                if fold(found.lake) == fold(home.lake)
-                else (found.lake, found.schema, found.name)
-            )
-            whole[use.start] = ".".join(map(quoted, parts)) + _travel_text(statement.query, use)
-        elif fold(use.name.parts[0]) == fold(home.lake):
-            whole[use.start] = ".".join(map(quoted, use.name.parts[1:])) + _travel_text(statement.query, use)
+        if not is_of_lake(found, spark, use, session.lake_name):
+            continue
+        meant = session.whole(use.name)
+        is_home = fold(meant.lake) == fold(home.lake)
+        parts = (meant.schema, meant.name) if is_home else meant.parts
+        whole[use.start] = ".".join(map(quoted, parts)) + _travel_text(statement.query, use)
     return replaced(statement.query, names, whole, tables)
 
 

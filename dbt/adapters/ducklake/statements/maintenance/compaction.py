@@ -100,6 +100,12 @@ class _Compaction:
         partition = self.asked.partition
         return None if partition is None else partition.chooser(self.table, self.files)
 
+    def lives_on(self, since: SnapshotId) -> bool:
+        """Whether each column and field of an earlier layout is there still, under its name and with its type."""
+        now = {id: (column.name, column.type) for id, column in self.table.by_id().items()}
+        before = self.base.as_of(self.table, since).by_id()
+        return all(now.get(id) == (column.name, column.type) for id, column in before.items())
+
     def done(self, processed: int = 0, created: int = 0, size: int = 0) -> Compacted:
         return Compacted(self.table.schema.name, self.table.name, processed, created, size)
 
@@ -136,7 +142,8 @@ def _merge_some(session: LakeSession, lake: Lake, asked: Asked) -> tuple[Compact
     """One commit's worth, and whether there is more."""
     one = _Compaction(session, lake, asked)
     layouts = one.base.layouts(one.table)
-    groups = merge_groups(one.files, layouts, one.target_size, asked.bounds, one.chosen())
+    lives_on = one.lives_on if lake.merges_across_columns else None
+    groups = merge_groups(one.files, layouts, one.target_size, asked.bounds, one.chosen(), lives_on)
     if asked.dry_run or not groups:
         processed = sum(len(group.files) for group in groups)
         return one.done(processed, len(groups), sum(group.size for group in groups)), False

@@ -6,6 +6,8 @@ of it, as those of Spark's own views are.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import sqlglot
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import SqlglotError
@@ -17,7 +19,7 @@ from dbt.adapters.ducklake.statements.translation.typed import Untranslatable
 _QUERIES: tuple[type[exp.Expr], ...] = (
     exp.Select, exp.Subquery, exp.Union, exp.Except, exp.Intersect, exp.With, exp.CTE, exp.From, exp.Join, exp.Where,
     exp.Group, exp.Having, exp.Order, exp.Ordered, exp.Limit, exp.Offset, exp.Distinct, exp.Table, exp.TableAlias,
-    exp.Identifier, exp.Alias, exp.Star, exp.Window, exp.WindowSpec, exp.Filter,
+    exp.Identifier, exp.Alias, exp.Star, exp.Window, exp.WindowSpec, exp.Filter, exp.Dot, exp.Version,
 )  # fmt: skip
 _VALUES: tuple[type[exp.Expr], ...] = (
     exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Neg, exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ,
@@ -39,7 +41,7 @@ _NEVER: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Union: ("by_name",),
     exp.Group: ("rollup", "cube", "grouping_sets"),
     exp.Distinct: ("on",),
-    exp.Table: ("version", "sample", "pivots", "when"),
+    exp.Table: ("sample", "pivots", "when"),
     exp.Star: ("replace", "rename"),
     exp.Count: ("big_int_only",),
 }  # fmt: skip
@@ -55,13 +57,23 @@ _ANEW = {
 }  # fmt: skip
 
 
-def query_for_spark(sql: str, lake: str) -> str:
-    """A stored query of DuckDB's in Spark's SQL, with the name of the lake that it is in. Untranslatable."""
-    return _written(_parsed(sql.replace(OWN_LAKE, quoted(OWN_LAKE))).transform(_in_words_of_both, lake))
+def query_for_spark(sql: str, lake: str, has_schema: Callable[[tuple[str, ...]], bool] = lambda _: False) -> str:
+    """A stored query of DuckDB's in Spark's SQL, with the name of the lake that it is in; `has_schema` says whether a
+    schema lies in others there. Untranslatable."""
+    return _written(_parsed(sql.replace(OWN_LAKE, quoted(OWN_LAKE))).transform(_in_words_of_both, lake, has_schema))
 
 
-def _in_words_of_both(node: exp.Expr, lake: str) -> exp.Expr:
+def _in_words_of_both(node: exp.Expr, lake: str, has_schema: Callable[[tuple[str, ...]], bool]) -> exp.Expr:
     """What DuckDB stores in words of its own."""
+    if isinstance(node, exp.Table):
+        _set_version(node)
+        parts = [part.name for part in node.parts]
+        if len(parts) > 2 and parts[0] != OWN_LAKE and has_schema(tuple(parts[:-1])):
+            # Newer clients leave the lake's name out, and then the first part is a schema.
+            node.set("this", exp.Dot.build([exp.to_identifier(part, quoted=True) for part in parts[1:]]))
+            node.set("db", exp.to_identifier(parts[0], quoted=True))
+            node.set("catalog", exp.to_identifier(lake, quoted=True))
+            return node
     if isinstance(node, exp.Table) and OWN_LAKE in (node.catalog, node.db):
         # Without a schema it is in the lake's default one, which no setting changes.
         schema = node.args["db"] if node.catalog else exp.to_identifier(_DEFAULT_SCHEMA)
@@ -80,6 +92,16 @@ def _in_words_of_both(node: exp.Expr, lake: str) -> exp.Expr:
         if isinstance(node.parent, exp.Ordered):
             return exp.column("ALL")
     return node
+
+
+def _set_version(node: exp.Table) -> None:
+    """`AT (VERSION => n)` as Spark says it. At a time, each session's zone would decide."""
+    at = node.args.get("when")
+    if isinstance(at, exp.HistoricalData) and at.args.get("kind") == "VERSION":
+        number = at.expression
+        if isinstance(number, exp.Literal) and not number.is_string:
+            node.set("when", None)
+            node.set("version", exp.Version(this="VERSION", kind="AS OF", expression=number.copy()))
 
 
 def expression_for_spark(sql: str, what: str) -> str:
@@ -125,8 +147,9 @@ def _written(parsed: exp.Expr) -> str:
 
 
 def _check(node: exp.Expr) -> None:
-    if type(node) not in _KNOWN:
-        title = type(node).__name__ if isinstance(node, exp.Func) else node.sql(dialect="duckdb")[:60]
+    if type(node) not in _KNOWN or (isinstance(node, exp.Dot) and not _is_of_table(node)):
+        own_name = str(node.this) if isinstance(node, exp.Anonymous) else type(node).__name__
+        title = own_name if isinstance(node, exp.Func) else node.sql(dialect="duckdb")[:60]
         raise Untranslatable(node, f"{title} is not known to give the same in both")
     if never := [key for key in _NEVER.get(type(node), ()) if node.args.get(key)]:
         raise Untranslatable(node, f"{never[0]} is not known to give the same in both")
@@ -136,6 +159,13 @@ def _check(node: exp.Expr) -> None:
         _check_literal(node)
     elif isinstance(node, exp.Sum) and isinstance(node.this, exp.Distinct):
         raise Untranslatable(node, "sum of distinct values is not known to give the same in both")
+
+
+def _is_of_table(node: exp.Expr) -> bool:
+    """Whether dots are those of a table's name, which has more parts than sqlglot has places for."""
+    while isinstance(node.parent, exp.Dot):
+        node = node.parent
+    return isinstance(node.parent, exp.Table)
 
 
 def _check_cast(node: exp.Cast) -> None:

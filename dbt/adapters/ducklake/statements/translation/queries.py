@@ -28,10 +28,11 @@ _OF_ONE_SIDE = ("SEMI JOIN", "ANTI JOIN")
 
 @dataclass(frozen=True)
 class TableOf:
-    """A table or view of the lake: its name in DuckDB's SQL, and its columns."""
+    """A table or view of the lake: its name in DuckDB's SQL, its columns, and what says its version."""
 
     sql: str
     columns: tuple[Output, ...]
+    at: str = ""
 
 
 class Query:
@@ -344,8 +345,9 @@ class Query:
     # FROM.
 
     def _source(self, node: exp.Expr, scope: Scope) -> str:
-        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
-            _refuse_others(node, "this db catalog alias joins")
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier | exp.Dot):
+            # Whoever found the table has seen to its version.
+            _refuse_others(node, "this db catalog alias joins version")
             return self._table(node, scope)
         if isinstance(node, exp.Subquery) and not isinstance(node.this, exp.Table):
             _refuse_others(node, "this alias with_")
@@ -363,16 +365,17 @@ class Query:
         alias = node.alias or node.name
         if start in self.tables:
             found = self.tables[start]
-            sql, columns = found.sql, found.columns
+            sql, columns, at = found.sql, found.columns, found.at
         elif len(node.parts) == 1 and fold(node.name) in self._ctes:
-            sql, columns = quoted(node.name), self._ctes[fold(node.name)]
+            sql, columns, at = quoted(node.name), self._ctes[fold(node.name)], ""
         else:
             raise Untranslatable(node, f"{node.sql(dialect='spark')} is in no lake, or in another")
         names = [one.name for one in node.args["alias"].columns] if node.args.get("alias") else []
         columns = _renamed(columns, names, node)
         scope.relations.append(Relation(alias, columns))
         listed = f"({', '.join(map(quoted, names))})" if names else ""
-        sql = f"{sql} AS {quoted(alias)}{listed}"
+        # DuckDB wants the version behind the alias.
+        sql = f"{sql} AS {quoted(alias)}{listed}{at}"
         return sql + "".join(self._join(join, scope) for join in node.args.get("joins") or ())
 
     def _join(self, node: exp.Expr, scope: Scope) -> str:
