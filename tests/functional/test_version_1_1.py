@@ -15,7 +15,7 @@ import pytest
 from dbt.adapters.ducklake.lake import LakeDescription, LakeError, connect
 from dbt.adapters.ducklake.lake.errors import ChangeRefused, LakeMigrated, NameTaken, SchemaNotFound
 from dbt.adapters.ducklake.lake.migration import migrate_lake
-from dbt.adapters.ducklake.spark.errors import JobFailed
+from dbt.adapters.ducklake.spark.errors import JobFailed, WriteRefused
 from dbt.adapters.ducklake.statements.errors import NameNotFound, NotAllowed
 from tests.conftest import spark_settings
 from tests.places import Place
@@ -556,3 +556,18 @@ def test_bounds_do_not_outlive_a_change_of_type(lake: Session) -> None:
     rows = stored(lake, "SELECT column_id, max_value FROM ducklake_table_column_stats ORDER BY 1")
     assert rows == [(2, "1")]
     assert lake.run("select x > 0.1D from t") == [(True,)]
+
+
+def test_columns_that_have_no_values(lake: Session) -> None:
+    """DuckDB's NULL type."""
+    lake.run(
+        "create table t as select 1 as id, cast(null as int) as nothing, named_struct('a', cast(null as int)) as s"
+    )
+    with duckdb.connect(lake.metadata("lake").removeprefix("duckdb:")) as metadata:
+        nulls = "UPDATE ducklake_column SET column_type = 'null' WHERE column_name IN ('nothing', 'a')"
+        metadata.execute(nulls).fetchall()
+    assert lake.run("select id, nothing from t") == [(1, None)]
+    with pytest.raises(JobFailed, match=r"Column s of main\.t has type null, which Spark cannot read"):
+        lake.run("select s from t")
+    with pytest.raises(WriteRefused, match="column nothing holds the type null"):
+        lake.run("insert into t values (2, null, null)")

@@ -28,6 +28,8 @@ from dbt.adapters.ducklake.lake.errors import (
 from tests.concurrency.workers import migrate_and_die
 from tests.interop.reader import rows_at
 from tests.judge import Judge
+from tests.places import Place
+from tests.projects import Project
 
 LAKES = Path(__file__).parents[1] / "fixtures" / "lakes-older"
 CASES = [
@@ -356,3 +358,18 @@ def test_inlined_json_and_what_1_5_migrated_on_postgresql(lake_of: LakeOf) -> No
         rows = snapshot.files(found).inlined_rows
         assert [row.values[-1] for row in rows if row.kept_in == inlined] == ['{"a": "ä"}']
         assert len(snapshot.files(snapshot.table("main", "plain")).inlined_rows) == 3
+
+
+def test_the_operation_says_what_it_does(lake_of: LakeOf, tmp_path: Path) -> None:
+    lake = lake_of("duckdb", "0.3", "lake")
+    place = Place("duckdb", tmp_path)
+    given = {"metadata": lake.metadata, "data_path": lake.options["data_path"], "override_data_path": True}
+    project = Project(tmp_path / "project", place, **given, ducklake_version="1.1")
+    before = lake.tables()
+    said = project.run("run-operation", "ducklake_migrate", "--args", "{dry_run: true}")
+    assert "Would migrate from 0.3 to 0.4: makes ducklake_macro" in said
+    assert "Would migrate from 1.0 to 1.1: renames the leading columns of 3 tables of inlined rows" in said
+    assert lake.tables() == before
+    assert "Migrated from 0.4 to 1.0: the version" in project.run("run-operation", "ducklake_migrate")
+    assert "There is nothing to migrate." in project.run("run-operation", "ducklake_migrate")
+    assert "Run again" not in project.run("run-operation", "ducklake_doctor")

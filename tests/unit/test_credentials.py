@@ -118,3 +118,18 @@ def test_spark_s_settings_are_text() -> None:
     assert (found.master, found.config) == (
         "local[4]", {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "8"},
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("given", ["1.0", 1.0])
+def test_a_version_may_be_a_number(given: object) -> None:
+    attach = [
+        {"name": "b", "metadata": "sqlite:b", "data_path": "/b", "ducklake_version": 1.1, "automatic_migration": True}
+    ]
+    (_, own), (_, other) = profile({**OWN, "ducklake_version": given, "attach": attach}).descriptions()
+    assert (own.ducklake_version, own.wanted_version, own.automatic_migration) == ("1.0", "1.0", False)
+    assert (other.ducklake_version, other.automatic_migration) == ("1.1", True)
+
+
+def test_a_version_that_is_none_is_refused() -> None:
+    with pytest.raises(DbtRuntimeError, match=r"`ducklake_version` is '0\.4'\. It takes 1\.0 or 1\.1"):
+        profile({**OWN, "ducklake_version": 0.4})

@@ -47,7 +47,8 @@ class DuckLakeCredentials(Credentials):
     metadata_options: dict[str, Any] = field(default_factory=dict)
     metadata_put: str = "commit"
     metadata_storage_version: str | None = None
-    ducklake_version: str | None = None
+    # Without quotes, YAML makes a number of it.
+    ducklake_version: str | float | None = None
     automatic_migration: bool = False
     attach: list[dict[str, Any]] = field(default_factory=list)
     spark: dict[str, Any] = field(default_factory=dict)
@@ -122,6 +123,8 @@ class DuckLakeCredentials(Credentials):
     def _described(self, name: str, given: Mapping[str, Any]) -> LakeDescription:
         values: dict[str, Any] = {"data_inlining_row_limit": type(self).data_inlining_row_limit}
         values |= {key: value for key, value in given.items() if key in _LAKE_FIELDS and value is not None}
+        if "ducklake_version" in values:
+            values["ducklake_version"] = str(values["ducklake_version"])
         if "snapshot_time" in values:
             values["snapshot_time"] = _moment(name, values["snapshot_time"])
         default = Patience()

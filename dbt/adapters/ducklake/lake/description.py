@@ -66,7 +66,7 @@ class LakeDescription:
         self._check_storage_version()
         if self.ducklake_version is not None and self.ducklake_version not in VERSIONS:
             raise InvalidDescription(
-                f"`ducklake_version` is {self.ducklake_version!r}.", f"It takes {' or '.join(VERSIONS)}, in quotes."
+                f"`ducklake_version` is {self.ducklake_version!r}.", f"It takes {' or '.join(VERSIONS)}."
             )
         if self.catalog is not None and (self.ducklake_version is not None or self.automatic_migration):
             raise InvalidDescription(

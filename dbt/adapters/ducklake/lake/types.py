@@ -15,7 +15,7 @@ TIMESTAMPS = frozenset({"timestamp", "timestamp_s", "timestamp_ms", "timestamp_n
 CONTAINERS = frozenset({"struct", "list", "map"})
 _OTHERS = frozenset(
     {"boolean", "decimal", "time", "time_ns", "timetz", "date", "timestamptz", "interval", "varchar", "blob", "uuid"}
-    | {"json", "variant", "geometry", "unknown"}
+    | {"json", "variant", "geometry", "null", "unknown"}
 )
 _KNOWN = INTEGERS | FLOATS | TIMESTAMPS | CONTAINERS | _OTHERS
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
@@ -46,7 +46,7 @@ def decimal(precision: int, scale: int) -> ColumnType:
 
 
 def type_from_text(text: str) -> ColumnType:
-    """Read a `column_type`; a name DuckLake 1.0 does not have is an error, as in DuckDB."""
+    """Read a `column_type`; a name that DuckLake does not have is an error, as in DuckDB."""
     folded = text.lower()
     if match := _DECIMAL.fullmatch(folded):
         precision, scale = int(match[1]), int(match[2])
@@ -57,7 +57,7 @@ def type_from_text(text: str) -> ColumnType:
     elif folded in _KNOWN and folded != "decimal":
         return ColumnType(folded)
     raise InvalidMetadata(
-        f"{text!r} is not a column type of DuckLake 1.0",
+        f"{text!r} is not a column type of DuckLake",
         "Types are those of DuckLake, such as int32, varchar, decimal(18,3).",
     )
 

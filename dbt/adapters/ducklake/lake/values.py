@@ -26,7 +26,7 @@ Value: TypeAlias = Any
 
 _BYTE = re.compile(r"\\x([0-9A-Fa-f]{2})")
 _NO_BOUNDS = frozenset(
-    {"int128", "uint128", "timetz", "interval", "variant", "geometry", "struct", "list", "map", "unknown"}
+    {"int128", "uint128", "timetz", "interval", "variant", "geometry", "struct", "list", "map", "null"} | {"unknown"}
 )
 
 

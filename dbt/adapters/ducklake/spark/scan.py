@@ -423,6 +423,9 @@ def _with_refusals(rows: DataFrame, table: Table) -> DataFrame:
 
 
 def _refusal(table: Table, column: Column) -> Expression:
+    if column.type.name == "null":
+        # It has no values, and what stands in the files for them is of any type.
+        return F.lit(None).cast("int")
     kinds = ", ".join(sorted({part.type.text for part in column.walk() if part.type.name in REFUSED}))
     text = f"Column {column.name} of {table} has type {kinds}, which Spark cannot read. Cast it with DuckDB."
     return F.raise_error(F.lit(text)).cast("string")

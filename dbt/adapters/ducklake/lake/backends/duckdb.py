@@ -46,6 +46,7 @@ _DUCKDB_TYPES = {
     "int8": "TINYINT", "int16": "SMALLINT", "int32": "INTEGER", "int64": "BIGINT", "int128": "HUGEINT",
     "uint8": "UTINYINT", "uint16": "USMALLINT", "uint32": "UINTEGER", "uint64": "UBIGINT", "uint128": "UHUGEINT",
     "float32": "FLOAT", "float64": "DOUBLE", "timestamptz": "TIMESTAMP WITH TIME ZONE", "timetz": "TIME WITH TIME ZONE",
+    "null": '"NULL"',
 }  # fmt: skip
 # Read as text: Python's own types for these have no infinity, no year 10000 and no months.
 _AS_TEXT = TIMESTAMPS | {"date", "time", "time_ns", "timetz", "timestamptz", "interval"}

@@ -47,6 +47,7 @@ _TYPES = {
     "uint8": "integer", "uint16": "integer", "uint32": "bigint", "float32": "real", "float64": "double precision",
     "varchar": "bytea", "json": "bytea", "blob": "bytea",
     "time": "time", "timetz": "time with time zone", "interval": "interval", "uuid": "uuid",
+    "null": "integer",
 }  # fmt: skip
 _KEPT_AS_TEXT = TIMESTAMPS | {"date", "timestamptz", "uint64", "int128", "uint128", "struct", "list", "map"}
 _READ_AS_TEXT = frozenset({"time", "timetz", "interval"})

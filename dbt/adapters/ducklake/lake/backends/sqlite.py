@@ -52,7 +52,7 @@ class SqliteStorage(Storage):
     def inlined_type(self, column: Column) -> str:
         if column.type.name in _NUMBERS:
             return "BIGINT"
-        return "BLOB" if column.type.name == "blob" else "VARCHAR"
+        return {"blob": "BLOB", "null": "INTEGER"}.get(column.type.name, "VARCHAR")
 
     def can_inline(self, column: Column) -> bool:
         return column.type.name not in ("geometry", "variant")

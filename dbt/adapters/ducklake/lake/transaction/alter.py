@@ -319,7 +319,7 @@ def check_column(asked: str, column: Column) -> None:
     _check_name(asked, column.name)
     kind, count = column.type.name, len(column.children)
     expected = {"list": ("element",), "map": ("key", "value")}.get(kind)
-    if kind == "unknown":
+    if kind in ("unknown", "null"):
         raise ChangeRefused(asked, f"column {column.name} has no type")
     if (kind == "struct" and not count) or (not column.type.is_container and count):
         raise ChangeRefused(asked, f"column {column.name} of type {kind} has {count} children")
