@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 from urllib.parse import quote, unquote
 
 from pyspark.sql import Column as Expression
@@ -95,10 +95,9 @@ def _hive_name(key: PartitionKey, taken: set[str]) -> str:
     if key.transform == "identity":
         return key.column.name
     short = "bucket" if bucket_count(key.transform) else key.transform
-    if short not in taken:
-        return short
     long = f"{short}_{key.column.name}"
-    return next(name for name in (long, *(f"{long}_{place}" for place in count(2))) if name not in taken)
+    names = chain((short, long), (f"{long}_{place}" for place in count(2)))
+    return next(name for name in names if name not in taken)
 
 
 def _raw(value: Expression, column: Column, transform: str) -> Expression:
