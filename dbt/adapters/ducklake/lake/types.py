@@ -15,7 +15,7 @@ TIMESTAMPS = frozenset({"timestamp", "timestamp_s", "timestamp_ms", "timestamp_n
 CONTAINERS = frozenset({"struct", "list", "map"})
 _OTHERS = frozenset(
     {"boolean", "decimal", "time", "time_ns", "timetz", "date", "timestamptz", "interval", "varchar", "blob", "uuid"}
-    | {"json", "variant", "geometry", "null", "unknown"}
+    | {"json", "timestamptz_ns", "variant", "geometry", "null", "unknown"}
 )
 _KNOWN = INTEGERS | FLOATS | TIMESTAMPS | CONTAINERS | _OTHERS
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")

@@ -14,16 +14,14 @@ from pyspark.sql import types as T
 
 from dbt.adapters.ducklake.lake import Column, Table, fold
 from dbt.adapters.ducklake.spark.errors import WriteRefused
-from dbt.adapters.ducklake.spark.schema import spark_type
+from dbt.adapters.ducklake.spark.schema import REFUSED, spark_type
 from dbt.adapters.ducklake.spark.texts import is_json, is_utf8
 
 _MOST = {"uint8": 2**8 - 1, "uint16": 2**16 - 1, "uint32": 2**32 - 1, "uint64": 2**64 - 1, "uint128": 10**38 - 1}
 _UUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 _TIME = r"^([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?$"
 # What Parquet files by Spark cannot hold in a way that DuckDB reads back.
-_NEVER = frozenset(
-    {"interval", "timetz", "time_ns", "timestamp_s", "timestamp_ms", "geometry", "variant", "null", "unknown"}
-)
+_NEVER = REFUSED | {"interval", "timetz", "time_ns", "timestamp_s", "timestamp_ms"}
 _CHECKED = frozenset({*_MOST, "uuid", "time", "json"})
 _NESTED = (T.StructType, T.ArrayType, T.MapType)
 _SAMPLE = 100

@@ -45,7 +45,7 @@ _TEXT = frozenset({"varchar", "json", "uuid", "time", "time_ns", "timetz", "inte
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Names that a reader of types takes for something else where they stand without quotes.
 _WORDS_OF_TYPES = frozenset({"NOT", "SELECT", "FROM", "NULL", "CASE", "CAST", "WITH", "COMMENT", "DEFAULT", "END"})
-REFUSED = frozenset({"geometry", "variant", "null", "unknown"})
+REFUSED = frozenset({"geometry", "variant", "timestamptz_ns", "null", "unknown"})
 
 _LAKE: dict[type[T.DataType], str] = {
     T.BooleanType: "boolean",

@@ -50,6 +50,7 @@ _DUCKDB_TYPES = {
 }  # fmt: skip
 # Read as text: Python's own types for these have no infinity, no year 10000 and no months.
 _AS_TEXT = TIMESTAMPS | {"date", "time", "time_ns", "timetz", "timestamptz", "interval"}
+_SHOWN = frozenset({"variant", "timestamptz_ns"})
 
 
 def duckdb_type(column: Column) -> str:
@@ -100,8 +101,8 @@ class DuckDbStorage(Storage):
                 child.name: self.inlined_value(child, part)
                 for child, part in zip(column.children, stored.values(), strict=True)
             }
-        if name == "variant":
-            # Its text, which tells people what it is. Nothing is made of it.
+        if name in _SHOWN:
+            # Their text, which tells people what they are. Nothing is made of them.
             return stored
         if name == "geometry":
             raise UnreadableValue(name, str(stored), f"An inlined row of column {column.name}")
@@ -125,7 +126,7 @@ class DuckDbStorage(Storage):
 def _read(column: Column, expression: str, depth: int) -> str:
     """An expression of Python-readable parts: text where Python's types fall short, maps as lists of entries."""
     name, item = column.type.name, f"x{depth}"
-    if name in _AS_TEXT or name == "variant":
+    if name in _AS_TEXT or name in _SHOWN:
         return f"CAST({expression} AS VARCHAR)"
     if name == "list":
         return f"list_transform({expression}, lambda {item}: {_read(column.children[0], item, depth + 1)})"
