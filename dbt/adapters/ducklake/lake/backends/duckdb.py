@@ -49,8 +49,7 @@ _DUCKDB_TYPES = {
     "null": '"NULL"',
 }  # fmt: skip
 # Read as text: Python's own types for these have no infinity, no year 10000 and no months.
-_AS_TEXT = TIMESTAMPS | {"date", "time", "time_ns", "timetz", "timestamptz", "interval"}
-_SHOWN = frozenset({"variant", "timestamptz_ns"})
+_AS_TEXT = TIMESTAMPS | {"date", "time", "time_ns", "timetz", "timestamptz", "timestamptz_ns", "interval", "variant"}
 
 
 def duckdb_type(column: Column) -> str:
@@ -101,9 +100,6 @@ class DuckDbStorage(Storage):
                 child.name: self.inlined_value(child, part)
                 for child, part in zip(column.children, stored.values(), strict=True)
             }
-        if name in _SHOWN:
-            # Their text, which tells people what they are. Nothing is made of them.
-            return stored
         if name == "geometry":
             raise UnreadableValue(name, str(stored), f"An inlined row of column {column.name}")
         return parse_value(column.type, stored) if name in _AS_TEXT else stored
@@ -126,7 +122,7 @@ class DuckDbStorage(Storage):
 def _read(column: Column, expression: str, depth: int) -> str:
     """An expression of Python-readable parts: text where Python's types fall short, maps as lists of entries."""
     name, item = column.type.name, f"x{depth}"
-    if name in _AS_TEXT or name in _SHOWN:
+    if name in _AS_TEXT:
         return f"CAST({expression} AS VARCHAR)"
     if name == "list":
         return f"list_transform({expression}, lambda {item}: {_read(column.children[0], item, depth + 1)})"

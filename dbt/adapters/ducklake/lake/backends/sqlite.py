@@ -67,7 +67,7 @@ class SqliteStorage(Storage):
             return parse_nested(column, stored)
         if column.type.name == "boolean":
             return bool(stored)
-        if isinstance(stored, (int, bytes)) and (column.type.name in _NUMBERS or column.type.name == "blob"):
+        if isinstance(stored, (int, bytes)) and column.type.name in (*_NUMBERS, "blob", "variant"):
             return stored
         return parse_value(column.type, stored.decode() if isinstance(stored, bytes) else str(stored))
 
