@@ -16,7 +16,7 @@ from dbt.adapters.ducklake.lake import LakeDescription, LakeError, connect
 from dbt.adapters.ducklake.lake.errors import ChangeRefused, LakeMigrated, NameTaken, SchemaNotFound
 from dbt.adapters.ducklake.lake.migration import migrate_lake
 from dbt.adapters.ducklake.spark.errors import JobFailed, WriteRefused
-from dbt.adapters.ducklake.statements.errors import NameNotFound, NotAllowed
+from dbt.adapters.ducklake.statements.errors import NameNotFound, NotAllowed, NotUnderstood
 from tests.conftest import spark_settings
 from tests.places import Place
 from tests.projects import Project
@@ -571,3 +571,44 @@ def test_columns_that_have_no_values(lake: Session) -> None:
         lake.run("select s from t")
     with pytest.raises(WriteRefused, match="column nothing holds the type null"):
         lake.run("insert into t values (2, null, null)")
+
+
+def test_a_used_schema_stays_the_one_it_is(lake: Session) -> None:
+    lake.run("create schema `a.b`", "create table a.b.t as select 'within' as v", "use a.b")
+    with connect(LakeDescription(lake.metadata("lake"))) as opened:
+        transaction = opened.transaction()
+        transaction._create_schema(("a.b",), None)
+        transaction.commit()
+    lake.run("create table `a.b`.t as select 'top' as v", "insert into t values ('mine')")
+    assert lake.run("select * from t") == lake.run("select * from lake.a.b.t") == [("mine",), ("within",)]
+    assert lake.run("select * from `a.b`.t") == [("top",)]
+
+
+def test_a_name_with_dots_is_told_by_the_snapshot_that_is_read(lake: Session) -> None:
+    both_kinds(lake)
+    then = newest(lake)
+    assert lake.run(f"select v from `x.y`.t version as of {then}") == [("top",)]
+    lake.run("drop schema `x.y` cascade")
+    assert lake.run(f"select v from `x.y`.t version as of {then}") == [("top",)]
+    assert lake.run("select v from `x.y`.t") == [("within",)]
+
+
+def test_names_that_are_empty(lake: Session) -> None:
+    lake.run("create schema a")
+    for name in ("``", "a.``", "lake.``.b", "`a.`", "`.`"):
+        try:
+            lake.run(f"create schema {name}")
+        except (ChangeRefused, NotUnderstood):
+            continue
+        # A name that is no path is one word, as in a lake of 1.0.
+        assert name in ("`a.`", "`.`")
+    assert ("",) not in lake.run("show schemas")
+
+
+def test_a_catalog_of_sparks_is_not_written_as_a_lakes_schema(lake: Session) -> None:
+    lake.run("create schema lake.spark_catalog.default", "create table lake.spark_catalog.default.t as select 1 as id")
+    for sql in ("insert into spark_catalog.default.t values (2)", "describe spark_catalog.default.t",
+                "delete from spark_catalog.default.t where id = 1", "drop table spark_catalog.default.t"):  # fmt: skip
+        with pytest.raises(NotAllowed, match="spark_catalog is a catalog of Spark's"):
+            lake.run(sql)
+    assert lake.run("select * from lake.spark_catalog.default.t") == [(1,)]

@@ -21,6 +21,7 @@ import pytest
 from dbt.adapters.ducklake.lake import LakeDescription, connect, migrate_lake
 from dbt.adapters.ducklake.lake.errors import (
     InvalidDescription,
+    InvalidMetadata,
     MigrationRefused,
     UnsupportedVersion,
     VersionDiffers,
@@ -373,3 +374,31 @@ def test_the_operation_says_what_it_does(lake_of: LakeOf, tmp_path: Path) -> Non
     assert "Migrated from 0.4 to 1.0: the version" in project.run("run-operation", "ducklake_migrate")
     assert "There is nothing to migrate." in project.run("run-operation", "ducklake_migrate")
     assert "Run again" not in project.run("run-operation", "ducklake_doctor")
+
+
+def test_inlined_rows_whose_version_is_told_of_another_snapshot(tmp_path: Path) -> None:
+    """What columns they have is then seen by the inlined table itself, before a migration and after it."""
+    lake = Older("duckdb", tmp_path, tmp_path / "lake.duckdb")
+    judge = Judge.of_this_process()
+    with judge.attached(lake.metadata, data_path=f"{tmp_path}/files/"):
+        judge.run(
+            "CREATE TABLE lake.t (a INT)", "ALTER TABLE lake.t ADD COLUMN b INT", "CREATE TABLE lake.u (x INT)",
+            "CALL lake.set_option('data_inlining_row_limit', 10, table_name => 't')",
+            "INSERT INTO lake.t VALUES (1, 42)",
+            "CREATE TABLE lake.w (x INT)", "CALL ducklake_expire_snapshots('lake', older_than => now())",
+        )  # fmt: skip
+
+    def rows() -> list[tuple[Any, ...]]:
+        with connect(lake.describe()) as opened:
+            snapshot = opened.snapshot()
+            return [row.values for row in snapshot.files(snapshot.table("main", "t")).inlined_rows]
+
+    assert rows() == [(1, 42)]
+    migrate_lake(lake.describe(ducklake_version="1.1"))
+    assert rows() == [(1, 42)]
+    # Even where nothing is told but of a later version.
+    lake.run("UPDATE ducklake_schema_versions SET schema_version = 99 WHERE table_id = 1")
+    assert rows() == [(1, 42)]
+    lake.run("UPDATE ducklake_column SET column_name = 'c' WHERE column_name = 'b'")
+    with pytest.raises(InvalidMetadata, match="nothing says which columns"):
+        rows()

@@ -322,14 +322,10 @@ def _add_lacking_versions(metadata: _Tables) -> Iterator[str]:
     for inlined in _inlined_tables(metadata):
         if (inlined.table_id, inlined.schema_version) in known:
             continue
-        first = "SELECT min(snapshot_id) FROM {table} WHERE schema_version = $1"
-        begin = metadata.run(tables.Snapshot, first, inlined.schema_version)[0][0]
-        if begin is None:
-            # That snapshot has expired: what the rows were made with is what the table was.
-            first = "SELECT min(begin_snapshot) FROM {table} WHERE table_id = $1"
-            begin = metadata.run(tables.Column, first, inlined.table_id)[0][0]
-        if begin is not None:
-            row = tables.SchemaVersions(int(str(begin)), inlined.schema_version, inlined.table_id)
+        history = ColumnHistory(metadata.session, inlined.table_id, f"table {inlined.table_id}")
+        # Where nothing tells, it is left alone: a guess would be another table's columns.
+        if (begin := history.begin_of(inlined)) >= 0:
+            row = tables.SchemaVersions(begin, inlined.schema_version, inlined.table_id)
             metadata.session.insert([row])
             yield f"adds schema version {inlined.schema_version} of table {inlined.table_id}"
 

@@ -19,7 +19,7 @@ FileId = NewType("FileId", int)
 
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_-]+")
 _PLAIN_PART = re.compile(r'[^."]+')
-_PATH_PART = re.compile(r'"((?:[^"]|"")+)"|([^."]+)')
+_PATH_PART = re.compile(r'"((?:[^"]|"")*)"|([^."]+)')
 _PATH = re.compile(rf"(?:{_PATH_PART.pattern})(?:\.(?:{_PATH_PART.pattern}))*")
 # Only A to Z: DuckDB compares names so, and a wider folding would merge names that it keeps apart.
 _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}

@@ -158,6 +158,10 @@ class SparkHandle:
             self._session = new_session(self.settings)
         return self._session
 
+    def setting(self, key: str) -> str | None:
+        """What a setting is in the running Spark, or else in the profile; this starts none."""
+        return self.settings.config.get(key) if self._session is None else self._session.conf.get(key, None)
+
     @contextmanager
     def job(self, name: str) -> Iterator[SparkSession]:
         """Spark, with what it does in the block under a name, and stopped by `cancel`. JobCancelled, JobFailed."""

@@ -16,7 +16,6 @@ from dbt.adapters.ducklake.spark.query import (
     is_plain_view,
     one_value,
     run_query,
-    setting,
     show_as,
 )
 from dbt.adapters.ducklake.spark.scan import scan
@@ -227,9 +226,7 @@ def is_of_lake(found: Reading, spark: Spark, use: TableUse, home: str) -> bool:
     if len(name.parts) < 3 or session.begins_with_lake(name):
         return True
     first = name.parts[0]
-    if not session.lake(home).nests_schemas or fold(first) == "spark_catalog":
-        return False
-    if setting(spark, f"spark.sql.catalog.{first}", ""):
+    if not session.lake(home).nests_schemas or session.is_catalog(first):
         return False
     # One that is not there, below one that is, is missed by the lake and not by Spark.
     snapshots = [found.of(home)]
@@ -248,7 +245,16 @@ def _whole(found: Reading, spark: Spark, use: TableUse, home: LakeName, within: 
         return None
     # What a view names by three parts or more was in another lake when it was made.
     is_lakes = session.begins_with_lake(use.name) if within else is_of_lake(found, spark, use, home.lake)
-    return session.whole_at(use.name, home) if is_lakes or len(parts) < 3 else None
+    return meant_by(found, spark, use, home) if is_lakes or len(parts) < 3 else None
+
+
+def meant_by(found: Reading, spark: Spark, use: TableUse, home: LakeName) -> LakeName:
+    """The table of a lake that a use means, by the schemas of the snapshot that it is read at."""
+
+    def at(lake: str) -> Snapshot:
+        return _snapshot_of(found, spark, LakeName(lake, "", ""), use.travel)
+
+    return found.session.whole_at(use.name, home, at)
 
 
 def _snapshot_of(found: Reading, spark: Spark, name: LakeName, travel: Travel | None) -> Snapshot:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from dbt.adapters.ducklake.lake import CommitMessage, Lake, exact_path, fold, path_in
+from dbt.adapters.ducklake.lake import CommitMessage, Lake, Snapshot, exact_path, fold, path_in
 from dbt.adapters.ducklake.spark.query import forget
 from dbt.adapters.ducklake.spark.session import SparkHandle
 from dbt.adapters.ducklake.spark.storage import Storage
@@ -127,11 +127,20 @@ class LakeSession:
 
     def whole(self, name: Name) -> LakeName:
         """A name with the session's own lake and schema for those that it leaves out."""
+        if len(name.parts) > 2 and not self.begins_with_lake(name) and self.is_catalog(name.parts[0]):
+            found = f"{name.parts[0]} is a catalog of Spark's"
+            raise NotAllowed(f"take {name} for a table of a lake", found, "Write the lake's name in front.", name.place)
         return self.whole_at(name, LakeName(self.lake_name, self.schema, ""))
 
-    def whole_at(self, name: Name, home: LakeName) -> LakeName:
+    def whole_at(self, name: Name, home: LakeName, at: Callable[[str], Snapshot] | None = None) -> LakeName:
+        """The same with another lake and schema; `at` gives the snapshot of a lake by which schemas are told, where
+        that is not the newest."""
         lake, schema, table = self._split(name, home.lake, home.schema)
-        return LakeName(lake, self.exact_schema(lake, schema), table)
+        return LakeName(lake, self.exact_schema(lake, schema, at), table)
+
+    def is_catalog(self, name: str) -> bool:
+        """Whether Spark has a catalog of that name, as far as the profile or a running Spark tells."""
+        return fold(name) == "spark_catalog" or bool(self.spark.setting(f"spark.sql.catalog.{name}"))
 
     def parts_of(self, name: Name, home: LakeName | None = None) -> tuple[str, ...]:
         """Lake, schema and table, part by part, by the last of which a column can be named. A name that is no lake's
@@ -172,15 +181,17 @@ class LakeSession:
         self.lake(lake, name.place)
         return lake, self.exact_schema(lake, parts)
 
-    def exact_schema(self, lake: str, parts: Sequence[str]) -> str:
+    def exact_schema(self, lake: str, parts: Sequence[str], at: Callable[[str], Snapshot] | None = None) -> str:
         """The name of a schema as no other schema that comes or goes can be called."""
-        return exact_path(self._components(lake, parts)) if self.lake(lake).nests_schemas else parts[0]
+        return exact_path(self._components(lake, parts, at)) if self.lake(lake).nests_schemas else parts[0]
 
-    def _components(self, lake: str, parts: Sequence[str]) -> tuple[str, ...]:
+    def _components(
+        self, lake: str, parts: Sequence[str], at: Callable[[str], Snapshot] | None = None
+    ) -> tuple[str, ...]:
         """The schema part by part. Dots within one part lead to a schema of that whole name, or else within others."""
         if len(parts) > 1 or exact_path(parts) == parts[0] or not self.lake(lake).nests_schemas:
             return tuple(parts)
-        found = self.lake(lake).snapshot().find_schema(parts[0])
+        found = (at(lake) if at else self.lake(lake).snapshot()).find_schema(parts[0])
         return path_in(parts[0]) if found is None else found.parts
 
     def storage(self, lake: Lake) -> Storage:

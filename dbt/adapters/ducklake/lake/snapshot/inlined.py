@@ -10,7 +10,7 @@ from dbt.adapters.ducklake.lake.columns import Column
 from dbt.adapters.ducklake.lake.definitions import Table
 from dbt.adapters.ducklake.lake.errors import InvalidMetadata
 from dbt.adapters.ducklake.lake.metadata import MetadataSession
-from dbt.adapters.ducklake.lake.names import ColumnId, SnapshotId, quoted
+from dbt.adapters.ducklake.lake.names import ColumnId, SnapshotId, fold, quoted
 from dbt.adapters.ducklake.lake.snapshot.load import columns_from_rows, is_visible
 from dbt.adapters.ducklake.lake.spec import tables
 from dbt.adapters.ducklake.lake.types import can_widen
@@ -123,7 +123,7 @@ class ColumnHistory:
     """The columns that a table had at earlier schema versions: what its older inlined tables are made of."""
 
     def __init__(self, session: MetadataSession, table_id: int, table: str) -> None:
-        self._table = table
+        self._session, self._table = session, table
         self._rows = session.read(tables.Column, "WHERE table_id = $1", table_id)
         # In layouts that do not say which table a version changed, each version may be this table's.
         self._layouts = session.query(
@@ -133,10 +133,8 @@ class ColumnHistory:
         )
 
     def find_columns_of(self, inlined: tables.InlinedDataTables) -> tuple[Column, ...]:
-        """The columns at the last change of layout up to the inlined table's version, which may be no such change. None
-        where the metadata no longer tell."""
-        begin = self.begin_of(inlined)
-        return columns_from_rows(row for row in self._rows if is_visible(row, begin))
+        """The columns that an inlined table was made with. None where the metadata no longer tell."""
+        return self._columns_at(self.begin_of(inlined))
 
     def columns_of(self, inlined: tables.InlinedDataTables) -> tuple[Column, ...]:
         columns = self.find_columns_of(inlined)
@@ -148,11 +146,21 @@ class ColumnHistory:
         return columns
 
     def begin_of(self, inlined: tables.InlinedDataTables) -> SnapshotId:
-        begins = [begin for version, begin in self._layouts if version <= inlined.schema_version]
-        if begins:
-            return SnapshotId(begins[-1])
-        # Older clients did not always tell of a version: then the table has what it was made with.
-        return SnapshotId(min((row.begin_snapshot for row in self._rows), default=-1))
+        """The snapshot at which the table's columns were those of the inlined table; -1 where the metadata no longer
+        tell. Where no version is told that is just its own, the columns that it has decide."""
+        said = [(version, begin) for version, begin in self._layouts if version <= inlined.schema_version]
+        if said and said[-1][0] == inlined.schema_version:
+            return SnapshotId(said[-1][1])
+        names = [fold(name) for name in self._session.columns_of(inlined.table_name)[3:]]
+        others = sorted({row.begin_snapshot for row in self._rows}, reverse=True)
+        candidates = [*(begin for _, begin in said[-1:]), *others]
+        return SnapshotId(next((one for one in candidates if self._names_at(one) == names), -1))
+
+    def _names_at(self, snapshot: int) -> list[str]:
+        return [fold(column.name) for column in self._columns_at(snapshot)]
+
+    def _columns_at(self, snapshot: int) -> tuple[Column, ...]:
+        return columns_from_rows(row for row in self._rows if is_visible(row, snapshot))
 
 
 def values_under(before: Table, after: Table, values: Sequence[Value]) -> tuple[Value, ...]:

@@ -19,7 +19,17 @@ from dbt.adapters.ducklake.lake.definitions import (
 )
 from dbt.adapters.ducklake.lake.errors import InvalidMetadata
 from dbt.adapters.ducklake.lake.metadata import MetadataSession
-from dbt.adapters.ducklake.lake.names import ColumnId, SchemaId, SnapshotId, TableId, fold, path_text, quoted
+from dbt.adapters.ducklake.lake.names import (
+    ColumnId,
+    SchemaId,
+    SnapshotId,
+    TableId,
+    exact_path,
+    fold,
+    path_in,
+    path_text,
+    quoted,
+)
 from dbt.adapters.ducklake.lake.paths import stored_path
 from dbt.adapters.ducklake.lake.spec import tables
 from dbt.adapters.ducklake.lake.types import type_from_text
@@ -44,11 +54,12 @@ def load_schemas(session: MetadataSession, snapshot: SnapshotId, name: str | Non
     """All schemas, or those that may have a name; where they may lie in others, all."""
     where, values = f"WHERE {VISIBLE}", [snapshot]
     if name is not None and not session.layout.nests_schemas:
-        return _schemas(session.read(tables.Schema, f"{where} AND {NAMED.format('schema_name')}", *values, name))
-    return _schemas(session.read(tables.Schema, f"{where} ORDER BY schema_id", *values))
+        return _schemas(session.read(tables.Schema, f"{where} AND {NAMED.format('schema_name')}", *values, name), False)
+    rows = session.read(tables.Schema, f"{where} ORDER BY schema_id", *values)
+    return _schemas(rows, session.layout.nests_schemas)
 
 
-def _schemas(rows: Iterable[tables.Schema]) -> tuple[Schema, ...]:
+def _schemas(rows: Iterable[tables.Schema], nests: bool) -> tuple[Schema, ...]:
     by_id = {row.schema_id: row for row in rows}
     paths = {id: path for id in by_id if (path := _path_of(by_id, id)) is not None}
     taken = {fold(path[0]) for path in paths.values() if len(path) == 1}
@@ -56,7 +67,7 @@ def _schemas(rows: Iterable[tables.Schema]) -> tuple[Schema, ...]:
         Schema(
             id=SchemaId(id),
             uuid=by_id[id].schema_uuid,
-            name=schema_name(path, taken),
+            name=schema_name(path, taken) if nests else path[0],
             path=stored_path(by_id[id].path, by_id[id].path_is_relative),
             since=SnapshotId(by_id[id].begin_snapshot),
             parts=path,
@@ -69,7 +80,8 @@ def _schemas(rows: Iterable[tables.Schema]) -> tuple[Schema, ...]:
 def schema_name(parts: tuple[str, ...], taken: Container[str]) -> str:
     """What a schema is found by, beside those at the top, which may have dots in their names (`taken`, folded)."""
     if len(parts) == 1:
-        return parts[0]
+        # One that would be taken apart is found in quotes.
+        return exact_path(parts) if parts[0] == exact_path(path_in(parts[0])) else parts[0]
     name = path_text(parts)
     return ".".join(map(quoted, parts)) if fold(name) in taken else name
 

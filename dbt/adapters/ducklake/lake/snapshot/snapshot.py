@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from dbt.adapters.ducklake.lake.definitions import Macro, Schema, Table, TableName, View
 from dbt.adapters.ducklake.lake.errors import SchemaNotFound, SnapshotNotFound, TableNotFound
 from dbt.adapters.ducklake.lake.metadata import Metadata, MetadataSession
-from dbt.adapters.ducklake.lake.names import FileId, SnapshotId, fold, path_in
+from dbt.adapters.ducklake.lake.names import FileId, SnapshotId, exact_path, fold, path_in
 from dbt.adapters.ducklake.lake.snapshot import load
 from dbt.adapters.ducklake.lake.snapshot.feed import TableChanges, load_changes
 from dbt.adapters.ducklake.lake.snapshot.files import TableFiles, inlined_deletes_of, load_files
@@ -81,7 +81,9 @@ class Snapshot:
     def paths_of(self, name: str) -> tuple[tuple[str, ...], ...]:
         """What a schema's name may mean, part by part, in the order in which it is looked for."""
         path = path_in(name)
-        return ((name,), path) if self.nests_schemas and path != (name,) else ((name,),)
+        if not self.nests_schemas or path == (name,):
+            return ((name,),)
+        return (path,) if name == exact_path(path) else ((name,), path)
 
     @property
     def nests_schemas(self) -> bool:

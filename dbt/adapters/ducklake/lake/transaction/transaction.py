@@ -86,7 +86,8 @@ class Transaction(RowChanges):
         # As DuckDB does, whose tables of a schema within another lie beside those of the one around it.
         folder = f"{uuid}/" if parent else folder_for(parts[0], uuid)
         path = StoredPath(self._metadata.layout.folder + folder, True)
-        name = schema_name(parts, {fold(schema.own_name) for schema in self.all_schemas() if not schema.parent})
+        taken = {fold(schema.own_name) for schema in self.all_schemas() if schema.parent is None}
+        name = schema_name(parts, taken) if self.base.nests_schemas else parts[0]
         id, since = SchemaId(self._local_id()), SnapshotId(self.base.id + 1)
         schema = Schema(id, uuid, name, path, since, parts, parent.id if parent else None)
         self._record(CreateSchema(schema))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dbt.adapters.ducklake.lake import exact_path
 from dbt.adapters.ducklake.statements.outcome import Outcome
 from dbt.adapters.ducklake.statements.reader import Name, Reader
 from dbt.adapters.ducklake.statements.session import LakeSession
@@ -49,5 +50,8 @@ def run_create_schema(session: LakeSession, statement: CreateSchema) -> Outcome:
 
 def run_use(session: LakeSession, statement: Use) -> Outcome:
     lake_name, schema = session.schema_named(statement.name)
-    session.lake_name, session.schema = lake_name, session.lake(lake_name).snapshot().schema(schema).name
+    lake = session.lake(lake_name)
+    found = lake.snapshot().schema(schema)
+    # Another schema of that spelling may come.
+    session.lake_name, session.schema = lake_name, exact_path(found.parts) if lake.nests_schemas else found.name
     return Outcome("USE")

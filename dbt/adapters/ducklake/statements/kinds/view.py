@@ -13,7 +13,7 @@ from dbt.adapters.ducklake.statements.errors import NotAllowed
 from dbt.adapters.ducklake.statements.names import QueryNames, TableUse, names_in, place_in, quoted, replaced
 from dbt.adapters.ducklake.statements.outcome import Outcome
 from dbt.adapters.ducklake.statements.reader import Name, Reader
-from dbt.adapters.ducklake.statements.resolve import Reading, bound, is_of_lake, reading, tables_in
+from dbt.adapters.ducklake.statements.resolve import Reading, bound, is_of_lake, meant_by, reading, tables_in
 from dbt.adapters.ducklake.statements.scopes import Located
 from dbt.adapters.ducklake.statements.session import LakeName, LakeSession
 from dbt.adapters.ducklake.statements.translation.typed import Untranslatable
@@ -185,7 +185,7 @@ def _with_whole_names(
         _refuse_temporary(session, statement, use)
         if not is_of_lake(found, spark, use, session.lake_name):
             continue
-        meant = session.whole(use.name)
+        meant = meant_by(found, spark, use, LakeName(session.lake_name, session.schema, ""))
         is_home = fold(meant.lake) == fold(home.lake)
         parts = (meant.schema, meant.name) if is_home else meant.parts
         whole[use.start] = ".".join(map(quoted, parts)) + _travel_text(statement.query, use)
