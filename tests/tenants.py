@@ -36,7 +36,7 @@ class TenantPlace(Place):
         copy = self.folder / f"standard_{self.tenant}.ducklake"
         copy.unlink(missing_ok=True)
         data_path = str(more.pop("data_path", self.data_path))
-        with connect(LakeDescription(f"duckdb:{copy}", data_path=data_path)):
+        with connect(LakeDescription(f"duckdb:{copy}", data_path=data_path, ducklake_version="1.0")):
             pass
         every = self.tables()
         id = next(row["catalog_id"] for row in every["ducklake_catalog"] if row["catalog_name"] == self.tenant)

@@ -118,8 +118,8 @@ def test_9_a_column_without_statistics_loses_its_row(lake: Lake, place: Place) -
 
 
 def test_10_bounds_widen_by_value() -> None:
-    assert merged(KNOWN, ColumnStatistics(1, 0, 10, 10)) == KNOWN._replace(max_value="10")
-    assert merged(KNOWN, ColumnStatistics(1, 0, -1, 4)) == KNOWN._replace(min_value="-1")
+    assert merged(KNOWN, ColumnStatistics(1, 0, 10, 10)) == KNOWN._replace(max_value="10", max_is_exact=True)
+    assert merged(KNOWN, ColumnStatistics(1, 0, -1, 4)) == KNOWN._replace(min_value="-1", min_is_exact=True)
 
 
 def test_10_nulls_do_not_touch_bounds() -> None:
@@ -152,7 +152,7 @@ def test_16_nan_does_not_narrow_bounds() -> None:
     column = scalar("c", "float64", id=ColumnId(1))
     before = tables.TableColumnStats(7, 1, False, False, "1.0", "2.0", None)
     with_nan = ColumnStatistics(2, 0, 5.0, 5.0, contains_nan=True)
-    expected = before._replace(contains_nan=True, max_value="5.0")
+    expected = before._replace(contains_nan=True, max_value="5.0", max_is_exact=True)
     assert merged(before, with_nan, column=column) == expected
     only_nan = ColumnStatistics(1, 0, contains_nan=True)
     assert merged(before, only_nan, column=column) == before._replace(contains_nan=True, min_value=None, max_value=None)

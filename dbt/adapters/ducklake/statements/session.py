@@ -127,9 +127,12 @@ class LakeSession:
 
     def whole(self, name: Name) -> LakeName:
         """A name with the session's own lake and schema for those that it leaves out."""
-        if len(name.parts) > 2 and not self.begins_with_lake(name) and self.is_catalog(name.parts[0]):
-            found = f"{name.parts[0]} is a catalog of Spark's"
-            raise NotAllowed(f"take {name} for a table of a lake", found, "Write the lake's name in front.", name.place)
+        nests = self.lake(self.lake_name).nests_schemas
+        if len(name.parts) > 2 and nests and not self.begins_with_lake(name):
+            if self.is_catalog(name.parts[0]):
+                asked, found = f"take {name} for a table of a lake", f"{name.parts[0]} is a catalog of Spark's"
+                raise NotAllowed(asked, found, "Write the lake's name in front.", name.place)
+            self._refuse_no_schema(name, self.lake_name)
         return self.whole_at(name, LakeName(self.lake_name, self.schema, ""))
 
     def whole_at(self, name: Name, home: LakeName, at: Callable[[str], Snapshot] | None = None) -> LakeName:
@@ -146,7 +149,8 @@ class LakeSession:
         """Lake, schema and table, part by part, by the last of which a column can be named. A name that is no lake's
         keeps its parts."""
         lake_name, schema_name = (home.lake, home.schema) if home else (self.lake_name, self.schema)
-        if len(name.parts) > 2 and not self.begins_with_lake(name) and not self.lake(lake_name).nests_schemas:
+        is_lakes = len(name.parts) < 3 or self.begins_with_lake(name)
+        if not is_lakes and (not self.lake(lake_name).nests_schemas or self.is_catalog(name.parts[0])):
             return name.parts
         lake, schema, own = self._split(name, lake_name, schema_name)
         return (lake, *self._components(lake, schema), own)
@@ -172,14 +176,19 @@ class LakeSession:
         lake, parts = self.lake_name, name.parts
         if len(parts) > 1 and (self.find_lake(parts[0]) is not None or not self.lake(lake).nests_schemas):
             lake, parts = parts[0], parts[1:]
-        elif len(parts) > 1 and self.lake(lake).snapshot().schema_at(parts[:1]) is None:
-            # A lake whose name is written wrongly would become a schema.
-            raise NameNotFound(f"There is no lake {parts[0]} in this profile, nor a schema in lake {lake}.", name.place)
+        elif len(parts) > 1:
+            self._refuse_no_schema(name, lake)
         if len(parts) > 1 and not self.lake(lake, name.place).nests_schemas:
             found = f"{name} has {len(name.parts)} parts"
             raise NotAllowed("name a schema", found, "Give lake and schema.", name.place)
         self.lake(lake, name.place)
         return lake, self.exact_schema(lake, parts)
+
+    def _refuse_no_schema(self, name: Name, lake: str) -> None:
+        """The name of a lake that is written wrongly is not taken for a schema's."""
+        first = name.parts[0]
+        if self.lake(lake).snapshot().schema_at((first,)) is None:
+            raise NameNotFound(f"There is no lake {first} in this profile, nor a schema in lake {lake}.", name.place)
 
     def exact_schema(self, lake: str, parts: Sequence[str], at: Callable[[str], Snapshot] | None = None) -> str:
         """The name of a schema as no other schema that comes or goes can be called."""

@@ -54,39 +54,47 @@ class LakeHealth:
 
 
 _COUNTS = """
-SELECT t.table_id, t.schema_id, t.table_name, count(f.data_file_id), coalesce(sum(f.file_size_bytes), 0),
+SELECT t.table_id, t.schema_id, s.schema_name, t.table_name, count(f.data_file_id), coalesce(sum(f.file_size_bytes), 0),
        coalesce(sum(f.record_count), 0),
        coalesce(sum(CASE WHEN d.delete_file_id IS NULL AND f.file_size_bytes < $1 THEN 1 ELSE 0 END), 0),
        count(d.delete_file_id), coalesce(sum(d.delete_count), 0),
        coalesce(sum(CASE WHEN d.delete_count >= $2 * f.record_count THEN 1 ELSE 0 END), 0),
        (SELECT count(*) FROM {inlined_data_tables} AS i WHERE i.table_id = t.table_id)
 FROM {table} AS t
+JOIN {schema} AS s ON s.schema_id = t.schema_id AND s.end_snapshot IS NULL
 LEFT JOIN {data_file} AS f ON f.table_id = t.table_id AND f.end_snapshot IS NULL
 LEFT JOIN {delete_file} AS d ON d.data_file_id = f.data_file_id AND d.end_snapshot IS NULL
 WHERE t.end_snapshot IS NULL
 """
-_GROUPED = " GROUP BY t.table_id, t.schema_id, t.table_name"
-_OF_TABLE = "AND t.schema_id = $3 AND lower(t.table_name) = lower($4)"
+_GROUPED = " GROUP BY t.table_id, t.schema_id, s.schema_name, t.table_name"
+_OF_TABLE = "AND {} AND lower(t.table_name) = lower($4)"
 
 
 def tables_health(
-    session: MetadataSession, small: int, share: float, schema: Schema | None = None, name: str | None = None
+    session: MetadataSession, small: int, share: float, schema: Schema | str | None = None, name: str | None = None
 ) -> tuple[TableHealth, ...]:
-    """One query over all tables, or for one of them, and one more for each inlined table that there is."""
-    if schema is not None:
-        rows = session.query(_COUNTS + _OF_TABLE + _GROUPED, small, share, schema.id, name)
+    """One query over all tables, or for one of them, and one more for each inlined table that there is. A schema is
+    given by its name where it lies in no other."""
+    names: dict[int, str] | None = None
+    if isinstance(schema, Schema):
+        rows = session.query(_COUNTS + _OF_TABLE.format("t.schema_id = $3") + _GROUPED, small, share, schema.id, name)
         names = {int(schema.id): schema.name}
+    elif schema is not None:
+        of_name = _OF_TABLE.format("lower(s.schema_name) = lower($3)")
+        rows = session.query(_COUNTS + of_name + _GROUPED, small, share, schema, name)
     else:
         rows = session.query(_COUNTS + _GROUPED, small, share)
-        newest = SnapshotId(session.newest_snapshot().snapshot_id)
-        names = {int(schema.id): schema.name for schema in load_schemas(session, newest)}
+        if session.layout.nests_schemas:
+            newest = SnapshotId(session.newest_snapshot().snapshot_id)
+            names = {int(one.id): one.name for one in load_schemas(session, newest)}
     # What lies in a schema that is no more is itself no more.
-    found = [_with_inlined(session, row, names[row[1]]) for row in rows if row[1] in names]
+    live = [row for row in rows if names is None or row[1] in names]
+    found = [_with_inlined(session, row, names[row[1]] if names else row[2]) for row in live]
     return tuple(sorted(found, key=lambda one: (one.schema, one.name)))
 
 
 def _with_inlined(session: MetadataSession, row: Row, schema: str) -> TableHealth:
-    table_id, _, name, *counts, inlined_tables = row
+    table_id, _, _, name, *counts, inlined_tables = row
     # PostgreSQL's sums are decimals.
     found = TableHealth(TableId(table_id), schema, name, *map(int, counts))
     if not inlined_tables:

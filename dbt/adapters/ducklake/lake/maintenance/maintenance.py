@@ -98,8 +98,8 @@ class Maintenance:
     ) -> tuple[TableHealth, ...]:
         """How one table is, or each: one query, and one more for each table that has inlined ones."""
         with self._metadata.reading() as session:
-            if schema is None:
-                return tables_health(session, small, share)
+            if schema is None or not session.layout.nests_schemas:
+                return tables_health(session, small, share, schema, name)
             found = Snapshot(self._metadata, session.newest_snapshot(), self._data_path).find_schema(schema)
             return () if found is None else tables_health(session, small, share, found, name)
 
