@@ -15,6 +15,8 @@ from dbt.tests.adapter.persist_docs.test_persist_docs import (
 )
 from dbt.tests.util import AnyInteger, run_dbt
 
+from dbt.adapters.ducklake.lake import LakeDescription
+
 _NONE = {
     "has_stats": {
         "id": "has_stats",
@@ -75,9 +77,12 @@ class TestDocsGenReferences(Types, BaseDocsGenReferences):
 
 
 class TestPersistDocs(BasePersistDocs):
-    def _assert_has_view_comments(self, view_node: Any, has_node_comments: bool = True, *_: Any, **__: Any) -> None:
-        # DuckLake keeps no comments on the columns of views.
-        super()._assert_has_view_comments(view_node, has_node_comments, has_column_comments=False)
+    def _assert_has_view_comments(
+        self, view_node: Any, has_node_comments: bool = True, has_column_comments: bool = True
+    ) -> None:
+        # A lake keeps comments on the columns of views from DuckLake 1.1 on.
+        are_kept = LakeDescription("duckdb:any").wanted_version != "1.0"
+        super()._assert_has_view_comments(view_node, has_node_comments, has_column_comments and are_kept)
 
 
 class TestPersistDocsColumnMissing(BasePersistDocsColumnMissing):
