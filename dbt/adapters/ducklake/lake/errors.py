@@ -106,8 +106,8 @@ class MigrationFailed(CannotOpen):
     def __init__(self, metadata: str, target: str, found: str) -> None:
         self.metadata, self.target, self.found = metadata, target, found
         super().__init__(
-            f"Whether the lake at {metadata} was brought to format version {target} is not known, but it was as a "
-            f"whole or not at all: {found.rstrip('.')}. Run again."
+            f"The lake at {metadata} was to be brought to format version {target}: {found.rstrip('.')}. "
+            "That is done as a whole or not at all: run again."
         )
 
 

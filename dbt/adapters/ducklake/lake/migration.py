@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from dbt.adapters.ducklake.lake.backends import backend_for
-from dbt.adapters.ducklake.lake.backends.base import CommitBroken
+from dbt.adapters.ducklake.lake.backends.base import CommitBroken, Row
 from dbt.adapters.ducklake.lake.description import LakeDescription
 from dbt.adapters.ducklake.lake.errors import (
     CommitContended,
@@ -90,7 +90,9 @@ def migrate(metadata: Metadata, target: str, patience: Patience, dry_run: bool =
         return in_attempts(metadata, patience, work)
     except _TakenBack as dry:
         return dry.done
-    except (CommitBroken, CommitContended) as error:
+    except CommitBroken as error:
+        raise MigrationFailed(metadata.backend.name, target, "the connection broke while it was committed") from error
+    except CommitContended as error:
         raise MigrationFailed(metadata.backend.name, target, str(error)) from error
 
 
@@ -121,7 +123,6 @@ class _Tables:
 
     def __init__(self, session: MetadataSession, where: str, before: str, after: str) -> None:
         self.session, self._where, self._before, self._after = session, where, before, after
-        self._altered: dict[str, list[str]] = defaultdict(list)
 
     def add_columns(self, row_class: RowClass, *names: str, default: str = "") -> Iterator[str]:
         """Add columns of the newest layout to a table, last, where they are not there."""
@@ -142,7 +143,7 @@ class _Tables:
                 through.create(row_class)
                 yield f"makes ducklake_{TABLES[row_class]}"
 
-    def run(self, row_class: RowClass, sql: str, *values: object) -> list[tuple[object, ...]]:
+    def run(self, row_class: RowClass, sql: str, *values: object) -> list[Row]:
         return self.session.run_on(f"ducklake_{TABLES[row_class]}", sql, *values)
 
     def refused(self, found: str, remedy: str) -> MigrationRefused:
@@ -168,7 +169,7 @@ def _to_0_2(metadata: _Tables) -> Iterator[str]:
             "ORDER BY column_order",
             table_id,
         )
-        # Each once, and the rows that have an id already are told from those that have not.
+        # In one statement: an id may be another key's place.
         cases = " ".join(f"WHEN {place} THEN {columns[place][0]}" for place in places if place < len(columns))
         if cases:
             sql = f"UPDATE {{table}} SET column_id = CASE column_id {cases} END WHERE table_id = $1"
@@ -179,7 +180,7 @@ def _to_0_2(metadata: _Tables) -> Iterator[str]:
 def _places_of_keys(metadata: _Tables) -> dict[int, list[int]]:
     found: dict[int, list[int]] = defaultdict(list)
     for table_id, place in metadata.run(tables.PartitionColumn, "SELECT DISTINCT table_id, column_id FROM {table}"):
-        found[int(str(table_id))].append(int(str(place)))
+        found[table_id].append(place)
     return found
 
 
@@ -251,7 +252,7 @@ def _versions_of_tables(metadata: _Tables) -> Iterator[str]:
         (begin, version, table_id)
         for begin, version in versions
         for table_id, first, end in there
-        if int(str(first)) <= int(str(begin)) and (end is None or int(str(begin)) <= int(str(end)))
+        if first <= begin and (end is None or begin <= end)
     ]
     names = dict.fromkeys(("begin_snapshot", "schema_version", "table_id"), "BIGINT")
     metadata.session.insert_into("ducklake_schema_versions", names, rows)

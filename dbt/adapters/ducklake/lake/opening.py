@@ -84,21 +84,11 @@ def _look(backend: Backend, description: LakeDescription) -> _Found | None:
         is_shared, version = session.has_table(TENANTS), version_of(session)
         if is_shared or version not in STANDARD:
             _refuse_older(session, backend)
+        rows = _rows_of_metadata(session, version)
         is_to_migrate = not is_shared and _is_to_migrate(backend, description, version)
-        rows = _rows_of_metadata(session)
-        if not is_to_migrate:
-            layout = (
-                layout_of_tenant(session, backend.name, _tenant(backend, description))
-                if is_shared
-                else _layout_of(session, version)
-            )
+        layout = None if is_to_migrate else _layout_of(session, backend, description, version, is_shared)
     if is_to_migrate:
-        # There is no way back, so whatever else may keep the lake from being opened comes first.
-        before = _Found(metadata, rows)
-        _refuse_encrypted(before, description)
-        options_from_rows(rows, None)
-        _data_path(before, description)
-        migrate(metadata, description.wanted_version, description.patience)
+        _migrate(_Found(metadata, rows), description)
         return _look(backend, description)
     if layout is None:
         if description.tenant_creation_refused is not None:
@@ -112,10 +102,10 @@ def _look(backend: Backend, description: LakeDescription) -> _Found | None:
     return _Found(Metadata(backend, layout), rows)
 
 
-def _rows_of_metadata(session: MetadataSession) -> tuple[tables.Metadata, ...]:
-    if "scope" in session.columns_of("ducklake_metadata"):
+def _rows_of_metadata(session: MetadataSession, version: str) -> tuple[tables.Metadata, ...]:
+    if version != "0.1":
         return tuple(session.read(tables.Metadata))
-    # Before 0.2 all options were the lake's.
+    # Then all options were the lake's, and had no scopes.
     rows = session.run_on("ducklake_metadata", 'SELECT "key", "value" FROM {table}')
     return tuple(tables.Metadata(key, value) for key, value in rows)
 
@@ -135,8 +125,21 @@ def _refuse_older(session: MetadataSession, backend: Backend) -> None:
         )
 
 
-def _layout_of(session: MetadataSession, version: str) -> Layout:
+def _layout_of(
+    session: MetadataSession, backend: Backend, description: LakeDescription, version: str, is_shared: bool
+) -> Layout | None:
+    """The layout of a lake, None where there is no such tenant."""
+    if is_shared:
+        return layout_of_tenant(session, backend.name, _tenant(backend, description))
     return STANDARD[version] if version in VERSIONS else developed(version, session.columns_of)
+
+
+def _migrate(found: _Found, description: LakeDescription) -> None:
+    """There is no way back, so whatever else may keep the lake from being opened comes first."""
+    _refuse_encrypted(found, description)
+    options_from_rows(found.rows, None)
+    _data_path(found, description)
+    migrate(found.metadata, description.wanted_version, description.patience)
 
 
 def _is_to_migrate(backend: Backend, description: LakeDescription, version: str) -> bool:

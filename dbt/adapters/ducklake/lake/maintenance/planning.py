@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeVar
 
 from dbt.adapters.ducklake.lake.names import FileId, SnapshotId
@@ -73,12 +74,15 @@ def merge_groups(
     newest go with the newest; None where the lake does not allow that.
     """
 
+    @cache
+    def newest_of(layout: SnapshotId) -> SnapshotId:
+        return layouts[-1] if lives_on is not None and layouts and lives_on(layout) else layout
+
     def layout_of(file: DataFile) -> SnapshotId:
         if lives_on is None:
             return _layout_of(file, layouts)
         # By its last rows: a file that was made so has columns that its first snapshot had not.
-        own = _layout_at(file.partial_max or file.begin, layouts)
-        return layouts[-1] if layouts and lives_on(own) else own
+        return newest_of(_layout_at(file.partial_max or file.begin, layouts))
 
     below = min(target_size, bounds.max_file_size or target_size)
     candidates: dict[object, list[DataFile]] = {}

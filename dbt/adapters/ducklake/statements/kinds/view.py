@@ -72,8 +72,9 @@ def read_create_view(reader: Reader, is_replace: bool, is_temporary: bool) -> Cr
             comment = reader.string()
     reader.expect("AS")
     return CreateView(
-        name, reader.query(), is_replace, is_temporary, False, if_not_exists, columns, comment, comments_on
-    )
+        name, reader.query(), is_replace, is_temporary, if_not_exists=if_not_exists, columns=columns, comment=comment,
+        comments_on=comments_on,
+    )  # fmt: skip
 
 
 def run_create_view(session: LakeSession, statement: CreateView) -> Outcome:
