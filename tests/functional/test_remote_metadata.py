@@ -25,7 +25,14 @@ from moto.server import ThreadedMotoServer
 from dbt.adapters.ducklake.lake import CommitOutcomeUnknown, Lake, LakeDescription, Patience, connect
 from dbt.adapters.ducklake.lake.backends import objects, remote
 from dbt.adapters.ducklake.lake.backends.objects import Content, StoredObject, object_at
-from dbt.adapters.ducklake.lake.errors import InvalidDescription, LakeHeld, LakeNotFound, MetadataQueryFailed
+from dbt.adapters.ducklake.lake.errors import (
+    InvalidDescription,
+    LakeHeld,
+    LakeNotFound,
+    MetadataQueryFailed,
+    MigrationFailed,
+)
+from dbt.adapters.ducklake.lake.migration import migrate_lake
 from tests.judge import Judge
 from tests.written import plain, write_file
 
@@ -283,6 +290,31 @@ def test_a_put_whose_answer_is_lost_is_a_commit(place: Remote, monkeypatch: pyte
         append(lake, 2)
     assert place.values() == [1, 2]
     said(place, "the network fails after the put", "the store is asked what it has: committed once")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_lake_in_a_store_is_migrated_as_a_whole(place: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(place)
+    with place.connect() as lake:
+        append(lake, 1)
+    before = place.stored().read()
+    newer = place.describe(ducklake_version="1.1", automatic_migration=True)
+    assert [(step.before, step.after) for step in migrate_lake(newer, dry_run=True)] == [("1.0", "1.1")]
+    assert place.stored().read() == before
+    with monkeypatch.context() as patched:
+        failing(patched, applied=False)
+        with pytest.raises(MigrationFailed, match="as a whole or not at all"):
+            connect(newer)
+    assert place.stored().read() == before
+    with monkeypatch.context() as patched:
+        failing(patched, applied=True)
+        connect(newer).close()
+    # A lake of another version would be refused.
+    with place.connect(ducklake_version="1.1") as lake:
+        append(lake, 2)
+        snapshot = lake.snapshot()
+        assert snapshot.id == 3
+        assert len(snapshot.files(snapshot.table("main", "t")).data_files) == 2
 
 
 @pytest.mark.parametrize("applied", [True, False])

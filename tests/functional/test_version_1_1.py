@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import duckdb
 import pytest
 
-from dbt.adapters.ducklake.lake import LakeDescription, LakeError, connect
+from dbt.adapters.ducklake.lake import LakeDescription, LakeError, SnapshotId, Transaction, connect
 from dbt.adapters.ducklake.lake.errors import ChangeRefused, LakeMigrated, NameTaken, SchemaNotFound
 from dbt.adapters.ducklake.lake.migration import migrate_lake
 from dbt.adapters.ducklake.spark.errors import JobFailed, WriteRefused
+from dbt.adapters.ducklake.spark.session import SparkHandle
 from dbt.adapters.ducklake.statements.errors import NameNotFound, NotAllowed, NotUnderstood
+from dbt.adapters.ducklake.statements.run import run
+from dbt.adapters.ducklake.statements.session import LakeSession
 from tests.conftest import spark_settings
 from tests.places import Place
 from tests.projects import Project
@@ -195,6 +201,34 @@ def test_writers_of_nested_schemas_meet(lake: Session) -> None:
     other.commit()
     with pytest.raises(LakeError, match="created a schema of that name"):
         one.commit()
+
+
+@pytest.mark.parametrize("names", [("a.b", "A.c", "a.b.d"), ("s", "S", "s"), ("a.b", "a.b", "a")])
+def test_schemas_are_made_side_by_side(
+    names: tuple[str, ...], place: Place, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As dbt makes them: of several that have to make the one above them, one does."""
+    met, committed = Barrier(len(names), timeout=20), threading.local()
+    commit = Transaction.commit
+
+    def together(self: Transaction, *values: Any) -> SnapshotId:
+        if not hasattr(committed, "once"):
+            committed.once = True
+            met.wait()
+        return commit(self, *values)
+
+    def make(name: str) -> None:
+        with place.connect(ducklake_version="1.1") as opened:
+            spark = SparkHandle(spark_settings(tmp_path_factory))
+            run(LakeSession({"lake": opened}, "lake", "main", spark), f"CREATE SCHEMA IF NOT EXISTS lake.{name}")
+
+    with place.connect(ducklake_version="1.1") as lake:
+        monkeypatch.setattr(Transaction, "commit", together)
+        with ThreadPoolExecutor(len(names)) as threads:
+            list(threads.map(make, names))
+        made = {schema.parts for schema in lake.snapshot().schemas()} - {("main",)}
+    expected = {tuple(name.lower().split(".")[:depth]) for name in names for depth in range(1, name.count(".") + 2)}
+    assert sorted(tuple(map(str.lower, parts)) for parts in made) == sorted(expected)
 
 
 def test_a_lake_of_1_0_has_schemas_at_the_top_alone(session: Session) -> None:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from dbt.adapters.ducklake.lake import CommitConflict, Lake, fold
@@ -13,6 +14,8 @@ from dbt.adapters.ducklake.spark.errors import RowsLost
 from dbt.adapters.ducklake.statements.outcome import Outcome
 from dbt.adapters.ducklake.statements.reader import Name
 from dbt.adapters.ducklake.statements.session import LakeSession
+
+R = TypeVar("R")
 
 
 class _Turns:
@@ -29,6 +32,16 @@ class _Turns:
 
 
 _turns = _Turns()
+
+
+def again_at_once(attempts: int, once: Callable[[], R]) -> R:
+    """Do what costs little to plan again whenever another commit overtook it; the last error is the caller's."""
+    for _ in range(attempts - 1):
+        try:
+            return once()
+        except CommitConflict:
+            continue
+    return once()
 
 
 def again_where_others_were_faster(session: LakeSession, name: Name, once: Callable[[], Outcome]) -> Outcome:

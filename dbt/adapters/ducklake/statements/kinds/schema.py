@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dbt.adapters.ducklake.lake import exact_path
+from dbt.adapters.ducklake.statements.again import again_at_once
 from dbt.adapters.ducklake.statements.outcome import Outcome
 from dbt.adapters.ducklake.statements.reader import Name, Reader
 from dbt.adapters.ducklake.statements.session import LakeSession
@@ -41,11 +42,16 @@ def read_use(reader: Reader) -> Use:
 def run_create_schema(session: LakeSession, statement: CreateSchema) -> Outcome:
     lake_name, schema = session.schema_named(statement.name)
     lake = session.lake(lake_name)
-    if statement.if_not_exists and lake.snapshot().find_schema(schema) is not None:
-        return Outcome(_CODE)
-    with writing(session, lake) as found:
-        found.transaction.create_schema(schema)
-    return Outcome(_CODE, snapshot=found.snapshot)
+
+    def once() -> Outcome:
+        if statement.if_not_exists and lake.snapshot().find_schema(schema) is not None:
+            return Outcome(_CODE)
+        with writing(session, lake) as found:
+            found.transaction.create_schema(schema)
+        return Outcome(_CODE, snapshot=found.snapshot)
+
+    # dbt makes its schemas side by side, and several may have to make the one that they lie in.
+    return again_at_once(lake.description.patience.attempts, once)
 
 
 def run_use(session: LakeSession, statement: Use) -> Outcome:

@@ -10,12 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from dbt.adapters.ducklake.lake import (
     DEFAULT_TARGET_SIZE,
     Bounds,
-    CommitConflict,
     DataFile,
     FileId,
     InlinedRow,
@@ -33,6 +31,7 @@ from dbt.adapters.ducklake.lake import (
 from dbt.adapters.ducklake.spark.compact import flush_deletes, flush_rows, merge_files, rewrite_files
 from dbt.adapters.ducklake.spark.query import Sorted, Spark, sort_keys
 from dbt.adapters.ducklake.spark.write import WriteSettings
+from dbt.adapters.ducklake.statements.again import again_at_once
 from dbt.adapters.ducklake.statements.maintenance.partitions import Partition
 from dbt.adapters.ducklake.statements.session import LakeName, LakeSession
 from dbt.adapters.ducklake.statements.writing import Writing, sorted_by, writing
@@ -42,7 +41,6 @@ _FILES_AT_ONCE = 24
 _ATTEMPTS = 2
 # Each is a Spark job, and a file that is soon merged: of rows with more versions the feed is as after the extension's.
 _MOST_PARTS = 16
-R = TypeVar("R")
 _DEFAULT_THRESHOLD = "0.95"
 
 
@@ -120,10 +118,10 @@ class _Compaction:
 
 def merge_adjacent(session: LakeSession, lake: Lake, asked: Asked) -> Compacted:
     """Small files become large ones; what was done. Nothing to do: one look at the metadata, and no Spark."""
-    done, more = _again(lambda: _merge_some(session, lake, asked))
+    done, more = again_at_once(_ATTEMPTS, lambda: _merge_some(session, lake, asked))
     while more:
         left = replace(asked, bounds=_less(asked.bounds, done))
-        part, more = _again(functools.partial(_merge_some, session, lake, left))
+        part, more = again_at_once(_ATTEMPTS, functools.partial(_merge_some, session, lake, left))
         done += part
     return done
 
@@ -166,7 +164,7 @@ def _merge(one: _Compaction, spark: Spark, work: Writing, since: SnapshotId, gro
 
 def rewrite_data_files(session: LakeSession, lake: Lake, asked: Asked) -> Compacted:
     """Files of which many rows are deleted are written anew without them."""
-    return _again(lambda: _rewrite(session, lake, asked))
+    return again_at_once(_ATTEMPTS, lambda: _rewrite(session, lake, asked))
 
 
 def _rewrite(session: LakeSession, lake: Lake, asked: Asked) -> Compacted:
@@ -197,7 +195,7 @@ def _bytes_left(file: DataFile, files: TableFiles) -> int:
 
 def flush_inlined(session: LakeSession, lake: Lake, asked: Asked) -> Compacted:
     """Rows, and deletes of rows, that the metadata hold go to files; `processed` are the rows."""
-    return _again(lambda: _flush(session, lake, asked))
+    return again_at_once(_ATTEMPTS, lambda: _flush(session, lake, asked))
 
 
 def _flush(session: LakeSession, lake: Lake, asked: Asked) -> Compacted:
@@ -245,12 +243,3 @@ def _kept(work: Writing, files: Sequence[VersionsFile]) -> None:
     """What is to be removed if the lake refuses the rest."""
     work.files += [one.file for one in files]
     work.deletes += [one.deletes for one in files if one.deletes is not None]
-
-
-def _again(once: Callable[[], R]) -> R:
-    for _ in range(_ATTEMPTS - 1):
-        try:
-            return once()
-        except CommitConflict:
-            continue
-    return once()
