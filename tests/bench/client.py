@@ -1,4 +1,7 @@
-"""What the benchmark asks of our client, in this process or in one with another DuckDB."""
+"""What the benchmark asks of our client, in a process with one DuckDB or another.
+
+Both are asked in processes that do nothing else: what the benchmark itself has in memory would slow one of them down.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,12 @@ from typing import Any
 import duckdb
 
 from dbt.adapters.ducklake.lake import FileToAdd, Lake
-from tests.judge import FOLDER as JUDGE
 from tests.places import Place
 from tests.written import plain
 
 COLUMNS = [f"c{number}" for number in range(10)]
 _ROOT = Path(__file__).parents[2]
+Ask = Callable[..., Any]
 
 
 class Ours:
@@ -65,11 +68,12 @@ class Ours:
 
 
 @contextmanager
-def elsewhere() -> Iterator[Callable[..., Any]]:
-    """The same in a process of its own, with the DuckDB of the judge: its methods by their names."""
+def client(duckdb_in: Path | None = None) -> Iterator[Ask]:
+    """Our client in a process of its own, with the DuckDB of that folder or the installed one: its methods by name."""
     with tempfile.TemporaryDirectory() as folder, Listener(f"{folder}/socket", "AF_UNIX") as listener:
         command = [sys.executable, "-m", "tests.bench.client", f"{folder}/socket"]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(JUDGE), str(_ROOT)])}
+        path = os.pathsep.join(str(one) for one in (duckdb_in, _ROOT) if one is not None)
+        environment = {**os.environ, "PYTHONPATH": path}
         process = subprocess.Popen(command, env=environment)
         try:
             with listener.accept() as other:
