@@ -55,11 +55,11 @@ class Made:
             yield snapshot["id"], [one for one in snapshot["relations"] if one["kind"] == kind and "rows" in one]
 
     def rows(self, judge: Judge, relation: dict[str, Any], in_spark: bool = False) -> Rows:
-        """As texts, and as Spark has them: with microseconds, and neither GEOMETRY nor VARIANT."""
+        """As texts, and as Spark has them: with microseconds, and without GEOMETRY."""
         columns = [(quoted(name), kind) for name, kind in relation["columns"]]
         shown = [f"CAST(CAST({name} AS {kind}) AS VARCHAR)" for name, kind in columns]
         if in_spark:
-            kept = [place for place, (_, kind) in enumerate(columns) if kind not in ("GEOMETRY", "VARIANT")]
+            kept = [place for place, (_, kind) in enumerate(columns) if kind != "GEOMETRY"]
             cut = {"TIMESTAMP_NS": "CAST(CAST(left({}, 26) AS TIMESTAMP) AS VARCHAR)"}
             shown = [cut.get(columns[place][1], "{}").format(shown[place]) for place in kept]
         path = str(self.folder / relation["rows"]).replace("'", "''")

@@ -77,6 +77,7 @@ from dbt.adapters.ducklake.lake.transaction.commit import Patience
 from dbt.adapters.ducklake.lake.transaction.transaction import Transaction
 from dbt.adapters.ducklake.lake.types import INTEGERS, ColumnType, can_widen, decimal, type_from_text
 from dbt.adapters.ducklake.lake.values import Value, fits, has_bounds, parse_value, value_text
+from dbt.adapters.ducklake.lake.variant import variant_parts
 
 __all__ = [
     "CALENDAR_PARTS",
@@ -176,4 +177,5 @@ __all__ = [
     "tenants",
     "type_from_text",
     "value_text",
+    "variant_parts",
 ]

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dbt.adapters.ducklake.lake.columns import Column
 from dbt.adapters.ducklake.lake.errors import UnreadableValue
 from dbt.adapters.ducklake.lake.types import FLOATS, INTEGERS
-from dbt.adapters.ducklake.lake.values import Value, parse_value, value_text
+from dbt.adapters.ducklake.lake.values import Value, parse_blob, parse_value, value_text
 
 _CAST = re.compile(r"CAST\(")
 _CAST_TYPE = re.compile(r" AS [A-Za-z0-9_ (),]+?\)(?=[,}] ?|$)")
@@ -116,10 +116,12 @@ class _Reader:
         if column.type.is_container:
             return self.container(column, as_sql and column.type.name == "struct")
         if as_sql and self.text.startswith("CAST(", self.at):
-            return parse_value(column.type, self._cast())
-        if self.text[self.at] == "'":
-            return parse_value(column.type, self._quoted(as_sql))
-        return parse_value(column.type, self._bare(ends))
+            text = self._cast()
+        elif self.text[self.at] == "'":
+            text = self._quoted(as_sql)
+        else:
+            text = self._bare(ends)
+        return parse_blob(text) if column.type.name == "variant" else parse_value(column.type, text)
 
     def _bare(self, ends: str) -> str:
         start = self.at

@@ -5,6 +5,7 @@ ticks, a time its ticks of the day. So every value DuckDB can store can be said,
 DuckDB orders them.
 
     boolean bool · integers int · float32, float64 float · decimal Decimal · varchar, json str · blob bytes · uuid UUID
+    variant bytes (`lake/variant.py`; its text is that of a blob, but for defaults, which are a text within a VARIANT)
     date int (days) · time, time_ns, timestamp* int (ticks of the type's unit) · timetz TimeWithOffset · interval
     Interval struct dict by field name · list list · map list of (key, value) pairs
 """
@@ -21,6 +22,7 @@ from uuid import UUID
 from dbt.adapters.ducklake.lake import calendar
 from dbt.adapters.ducklake.lake.errors import UnreadableValue
 from dbt.adapters.ducklake.lake.types import FLOATS, INTEGERS, SIGNED, TIMESTAMPS, ColumnType
+from dbt.adapters.ducklake.lake.variant import variant_of_text
 
 Value: TypeAlias = Any
 
@@ -62,7 +64,7 @@ def value_text(column_type: ColumnType, value: Value) -> str:
         return float_text(value, name)
     if name == "decimal":
         return f"{value:.{column_type.scale}f}"
-    if name == "blob":
+    if name in ("blob", "variant"):
         return "".join(chr(b) if 32 <= b < 127 and b not in b"\\'\"" else f"\\x{b:02X}" for b in value)
     if name == "date":
         return calendar.date_text(value)
@@ -130,9 +132,11 @@ def _as_float32(value: float) -> float:
 
 def _parse(column_type: ColumnType, text: str) -> Value:
     name = column_type.name
-    # Of the last two their text tells people what they are; nothing is made of it.
-    if name in ("varchar", "json", "variant", "timestamptz_ns"):
+    # Of the last its text tells people what it is; nothing is made of it.
+    if name in ("varchar", "json", "timestamptz_ns"):
         return text
+    if name == "variant":
+        return variant_of_text(text)
     if name == "boolean":
         return _parse_boolean(text)
     if name in INTEGERS:
@@ -155,7 +159,7 @@ def _parse(column_type: ColumnType, text: str) -> Value:
     if name == "uuid":
         return UUID(text)
     if name == "blob":
-        return _parse_blob(text)
+        return parse_blob(text)
     raise ValueError(text)
 
 
@@ -186,7 +190,7 @@ def _parse_decimal(column_type: ColumnType, text: str) -> Decimal:
     return Decimal(f"{sign}{shifted}e-{column_type.scale}")
 
 
-def _parse_blob(text: str) -> bytes:
+def parse_blob(text: str) -> bytes:
     parts = _BYTE.split(text)
     # split() puts the pairs of hexadecimal digits at the odd places.
     pieces = (bytes.fromhex(part) if index % 2 else part.encode("ascii") for index, part in enumerate(parts))

@@ -21,7 +21,7 @@ _MOST = {"uint8": 2**8 - 1, "uint16": 2**16 - 1, "uint32": 2**32 - 1, "uint64": 
 _UUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 _TIME = r"^([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?$"
 # What Parquet files by Spark cannot hold in a way that DuckDB reads back.
-_NEVER = REFUSED | {"interval", "timetz", "time_ns", "timestamp_s", "timestamp_ms"}
+_NEVER = REFUSED | {"variant", "interval", "timetz", "time_ns", "timestamp_s", "timestamp_ms"}
 _CHECKED = frozenset({*_MOST, "uuid", "time", "json"})
 _NESTED = (T.StructType, T.ArrayType, T.MapType)
 _SAMPLE = 100

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from dbt.adapters.ducklake.lake import Column, ColumnId, ColumnType, NameMapping, decimal
 from dbt.adapters.ducklake.spark.errors import UnreadableFile
 from dbt.adapters.ducklake.spark.storage import Storage
+from dbt.adapters.ducklake.spark.stored import NOT_IN_VARIANT
 
 # Footers are waited for, not computed: more threads than processors pay, and most in object stores.
 _AT_ONCE = 16
@@ -22,6 +23,8 @@ _LOGICAL_TIME = re.compile(r"(Time|Timestamp)\(isAdjustedToUTC=(true|false), tim
 _PLAIN = {"BOOLEAN": "boolean", "INT32": "int32", "INT64": "int64", "FLOAT": "float32", "DOUBLE": "float64"}
 _PLAIN |= {"BYTE_ARRAY": "blob", "INT96": "timestamptz", "FIXED_LEN_BYTE_ARRAY": "blob"}
 _LOGICAL = {"String": "varchar", "Date": "date", "JSON": "json", "UUID": "uuid", "Interval": "interval"}
+# What DuckDB has in a VARIANT, and Spark has not. Where a file holds such values apart from others, it reads none.
+_NOT_IN_VARIANT = frozenset({"time", "time_ns", "timetz", "timestamp_ns", "uuid"})
 _TIMESTAMPS = {"milliseconds": "timestamp_ms", "microseconds": "timestamp", "nanoseconds": "timestamp_ns"}
 
 
@@ -106,6 +109,10 @@ def _walk(
 ) -> None:
     """Go through a field depth first, taking a leaf of the file for each leaf of the field."""
     kind = field.type
+    if column is not None and column.type.name == "variant" and pa.types.is_struct(kind):
+        shredded = [stored_type(schema.column(next(leaves))) for _ in _leaf_types(kind)]
+        found[column.id] = NOT_IN_VARIANT if any(one.name in _NOT_IN_VARIANT for one in shredded) else None
+        return
     if pa.types.is_struct(kind):
         parts = [(child, *_column_of(child, column.children if column else (), mapping)) for child in kind]
     elif pa.types.is_map(kind):
@@ -123,6 +130,14 @@ def _walk(
         found[column.id] = None
     for child, of_child, mapped in parts:
         _walk(child, of_child, mapped, leaves, schema, found)
+
+
+def _leaf_types(kind: pa.DataType) -> Iterator[pa.DataType]:
+    if pa.types.is_struct(kind) or pa.types.is_map(kind) or is_list(kind):
+        for place in range(kind.num_fields):
+            yield from _leaf_types(kind.field(place).type)
+    else:
+        yield kind
 
 
 def _column_of(

@@ -19,6 +19,8 @@ def literal_of_text(column: Column, text: str | None) -> str:
     kind = leaf_type(column.name, column.type)
     if text is None:
         return f"CAST(NULL AS {kind.simpleString()})"
+    if isinstance(kind, T.VariantType):
+        return f"CAST({string_literal(text)} AS VARIANT)"
     value = parse_value(column.type, text)
     if isinstance(kind, T.DecimalType) and isinstance(value, int) and abs(value) >= TOO_LONG:
         said = f"Column {column.name} has the value {text}, which has {MORE_DIGITS}."

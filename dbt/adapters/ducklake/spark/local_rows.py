@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from dbt.adapters.ducklake.lake import INFINITE_TICKS, Column, ColumnType, value_text
+from dbt.adapters.ducklake.lake import INFINITE_TICKS, Column, ColumnType, value_text, variant_parts
 from dbt.adapters.ducklake.spark.schema import leaf_type, spark_type
 
 _ARROW: dict[type[T.DataType], pa.DataType] = {
@@ -27,6 +27,13 @@ _ARROW: dict[type[T.DataType], pa.DataType] = {
     T.DateType: pa.date32(),
     T.TimestampType: pa.timestamp("us", "UTC"),
     T.TimestampNTZType: pa.timestamp("us"),
+    T.VariantType: pa.struct(
+        [
+            pa.field("value", pa.binary(), False),
+            # By this Spark knows it for a VARIANT.
+            pa.field("metadata", pa.binary(), False, {b"variant": b"true"}),
+        ]
+    ),
 }
 _TEXT = Column("", ColumnType("varchar"))
 TOO_LONG = 10**38
@@ -110,6 +117,9 @@ def _spark_value(column: Column, value: Any) -> Any:
     if column.type.name == "map":
         key, held = column.children
         return [(_spark_value(key, name), _spark_value(held, content)) for name, content in value]
+    if column.type.name == "variant":
+        metadata, content = variant_parts(value)
+        return {"value": content, "metadata": metadata}
     if isinstance(leaf_type(column.name, column.type), T.StringType):
         return value if isinstance(value, str) else str(value) if column is _TEXT else value_text(column.type, value)
     if column.type.name in TICKS and abs(value) != INFINITE_TICKS:

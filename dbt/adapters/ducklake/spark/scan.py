@@ -32,6 +32,7 @@ from dbt.adapters.ducklake.spark.footers import FileLayout, layout_of, read_foot
 from dbt.adapters.ducklake.spark.literals import literal_of_text
 from dbt.adapters.ducklake.spark.local_rows import dataframe_of, keys_dataframe
 from dbt.adapters.ducklake.spark.schema import (
+    ABSENT_FIELD_ID,
     FIELD_ID,
     REFUSED,
     ROW_ID_FIELD_ID,
@@ -388,7 +389,8 @@ def _named_by(mapping: NameMapping, columns: Sequence[Column], fields: list[T.St
 
 def _mapped_field(entry: MappedColumn | None, column: Column, field: T.StructField) -> T.StructField:
     # A column that the mapping does not name is not in the file; a name that no file has makes it NULL.
-    name = entry.name if entry else f"_ducklake_absent_{column.id}"
+    is_there = entry is not None and field.metadata.get(FIELD_ID) != ABSENT_FIELD_ID
+    name = entry.name if entry and is_there else f"_ducklake_absent_{column.id}"
     return T.StructField(name, _mapped_type(entry, column, field.dataType))
 
 

@@ -12,6 +12,8 @@ from dbt.adapters.ducklake.spark.errors import UnsupportedType
 FIELD_ID = "parquet.field.id"
 # DuckLake's own columns in files, which are known by these ids.
 SNAPSHOT_FIELD_ID, ROW_ID_FIELD_ID = 2147483539, 2147483540
+# No column has this id, so that which has it in a schema to read by is NULL.
+ABSENT_FIELD_ID = -1
 ROW_ID_COLUMN, SNAPSHOT_COLUMN = "_ducklake_internal_row_id", "_ducklake_internal_snapshot_id"
 # Columns of DuckLake's own, behind those of a table, with their ids.
 ROW_IDS = ((ROW_ID_COLUMN, ROW_ID_FIELD_ID),)
@@ -38,6 +40,7 @@ _SPARK: dict[str, T.DataType] = {
     "timestamp_ns": T.TimestampNTZType(),
     "timestamptz": T.TimestampType(),
     "blob": T.BinaryType(),
+    "variant": T.VariantType(),
 }
 # Types that Spark has no type for, as their DuckDB text.
 _TEXT = frozenset({"varchar", "json", "uuid", "time", "time_ns", "timetz", "interval"})
@@ -45,7 +48,7 @@ _TEXT = frozenset({"varchar", "json", "uuid", "time", "time_ns", "timetz", "inte
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Names that a reader of types takes for something else where they stand without quotes.
 _WORDS_OF_TYPES = frozenset({"NOT", "SELECT", "FROM", "NULL", "CASE", "CAST", "WITH", "COMMENT", "DEFAULT", "END"})
-REFUSED = frozenset({"geometry", "variant", "timestamptz_ns", "null", "unknown"})
+REFUSED = frozenset({"geometry", "timestamptz_ns", "null", "unknown"})
 
 _LAKE: dict[type[T.DataType], str] = {
     T.BooleanType: "boolean",
@@ -121,7 +124,9 @@ def lake_type(kind: T.DataType, path: str) -> ColumnType:
             path, "void", "no table can have: it is NULL in every row. Cast it: cast(null as string)."
         )
     if type(kind) not in _LAKE:
-        raise UnsupportedType(path, kind.simpleString(), "DuckLake does not store. Cast it to another, such as string.")
+        raise UnsupportedType(
+            path, kind.simpleString(), "this adapter does not write. Cast it to another, such as string."
+        )
     return ColumnType(_LAKE[type(kind)])
 
 

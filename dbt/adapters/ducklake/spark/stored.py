@@ -15,13 +15,15 @@ from pyspark.sql import types as T
 
 from dbt.adapters.ducklake.lake import INFINITE_DAYS, INFINITE_TICKS, Column, ColumnId, ColumnType
 from dbt.adapters.ducklake.spark.errors import UnsupportedType
-from dbt.adapters.ducklake.spark.schema import FIELD_ID, leaf_type, spark_type
+from dbt.adapters.ducklake.spark.schema import ABSENT_FIELD_ID, FIELD_ID, leaf_type, spark_type
 from dbt.adapters.ducklake.spark.times import MICROS_PER_DAY, divided, naive_from_micros, zoned_from_micros
 
+# Of a VARIANT that a file holds in a way in which Spark reads none of it.
+NOT_IN_VARIANT = ColumnType("unknown")
 StoredTypes = Mapping[ColumnId, ColumnType]
 
 # Types whose Parquet form differs between the writers of a lake: only a file's footer tells.
-AMBIGUOUS = frozenset({"int128", "uint128", "uuid", "time", "time_ns", "timetz", "interval", "timestamp_ms"})
+AMBIGUOUS = frozenset({"int128", "uint128", "uuid", "time", "time_ns", "timetz", "interval", "timestamp_ms", "variant"})
 _AS_DIGITS = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "decimal", "boolean"})
 _MOMENTS = frozenset({"timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamptz"})
 _TEXTS = frozenset({"varchar", "json"})
@@ -41,10 +43,14 @@ def read_type(column: Column, stored: StoredTypes) -> T.DataType:
 
 
 def read_field(column: Column, stored: StoredTypes) -> T.StructField:
+    if stored.get(column.id) == NOT_IN_VARIANT:
+        return T.StructField(column.name, spark_type(column), metadata={FIELD_ID: ABSENT_FIELD_ID})
     return T.StructField(column.name, read_type(column, stored), metadata={FIELD_ID: int(column.id)})
 
 
 def _read_leaf(column: Column, stored: ColumnType) -> T.DataType:
+    if stored == NOT_IN_VARIANT:
+        return T.VariantType()
     # Spark would multiply milliseconds into a long, and fail at DuckDB's infinities.
     if stored.name in ("time", "time_ns", "timetz", "timestamp_ns", "timestamp_ms"):
         return T.LongType()
@@ -58,7 +64,9 @@ def _read_leaf(column: Column, stored: ColumnType) -> T.DataType:
 
 def needs_conversion(column: Column, stored: StoredTypes) -> bool:
     types = ((stored.get(leaf.id, leaf.type), leaf) for leaf in column.leaves())
-    return any(_read_leaf(leaf, held) != leaf_type(leaf.name, leaf.type) for held, leaf in types)
+    return any(
+        leaf.type.name == "variant" or _read_leaf(leaf, held) != leaf_type(leaf.name, leaf.type) for held, leaf in types
+    )
 
 
 def converted(read: Expression, column: Column, stored: StoredTypes) -> Expression:
@@ -91,7 +99,14 @@ def _converted_leaf(read: Expression, column: Column, stored: ColumnType) -> Exp
         return _whole_decimal(read) if stored.name in ("float32", "float64") else read.cast(T.DecimalType(38, 0))
     if wanted.name in ("uuid", "time", "time_ns", "timetz", "interval", "json"):
         return _as_text(read, column, stored)
-    if stored.name in _TEXTS:
+    if stored == NOT_IN_VARIANT:
+        held = f"A file holds values of column {column.name} as UUID, TIME or TIMESTAMP_NS"
+        text = f"{held}, which Spark does not read in a VARIANT. Cast the column with DuckDB."
+        return F.raise_error(F.lit(text)).cast(spark_type(column))
+    if wanted.name == "variant" == stored.name:
+        # DuckDB's files hold NULL as a VARIANT of null, which to Spark is a value.
+        return F.when(~F.is_variant_null(read), read)
+    if stored.name in _TEXTS or wanted.name == "variant":
         raise _no_way(column, stored)
     if wanted.name in _MOMENTS and (stored.name in _MOMENTS or stored.name == "date"):
         # DuckDB takes a time without a zone for one in UTC here, and the other way round.

@@ -261,12 +261,16 @@ def _start_of_query(before: str) -> int:
 def syntax_tree(sql: str) -> exp.Expr:
     """The syntax tree of a text of Spark's SQL, with the places of names in it. SqlglotError, RecursionError."""
     try:
-        return sqlglot.parse_one(_with_escapes(sql), dialect="spark")
+        tree = sqlglot.parse_one(_with_escapes(sql), dialect="spark")
     except (AttributeError, TypeError, ValueError, LookupError) as error:
         # sqlglot stumbles over some texts, such as queries in pipes, without an error of its own.
         if isinstance(error, SqlglotError):
             raise
         raise ParseError(f"it cannot be parsed: {error}") from error
+    if tree.find(exp.Placeholder):
+        # Taken for another name of `v`.
+        raise ParseError("a path into a VARIANT, as in `v:a`, cannot be parsed")
+    return tree
 
 
 def _with_escapes(sql: str) -> str:

@@ -135,4 +135,4 @@ def _column(name: str, kind: exp.DataType, text: str, place: Place) -> Column:
         return Column(name, decimal(precision, scale))
     elif kind.this in _SCALARS:
         return Column(name, ColumnType(_SCALARS[kind.this]))
-    raise NotUnderstood(f"The type `{text}`", "DuckLake has no type for it.", place)
+    raise NotUnderstood(f"The type `{text}`", "DuckLake has no type for it, or Spark writes no such column.", place)

@@ -45,13 +45,13 @@ _TABLE_EXISTS = frozenset({"42P07", "42P06"})
 _TYPES = {
     "boolean": "boolean", "int8": "smallint", "int16": "smallint", "int32": "integer", "int64": "bigint",
     "uint8": "integer", "uint16": "integer", "uint32": "bigint", "float32": "real", "float64": "double precision",
-    "varchar": "bytea", "json": "bytea", "blob": "bytea",
+    "varchar": "bytea", "json": "bytea", "blob": "bytea", "variant": "bytea",
     "time": "time", "timetz": "time with time zone", "interval": "interval", "uuid": "uuid",
     "null": "integer",
 }  # fmt: skip
 _KEPT_AS_TEXT = TIMESTAMPS | {"date", "timestamptz", "uint64", "int128", "uint128", "struct", "list", "map"}
 _READ_AS_TEXT = frozenset({"time", "timetz", "interval"})
-_BYTES = frozenset({"varchar", "json", "blob"})
+_BYTES = frozenset({"varchar", "json", "blob", "variant"})
 _LONGEST_NAME = 63
 # From a type of before 0.4 to that of today. DuckDB puts the era in parentheses.
 _AS_TEXT = r"regexp_replace(CAST({} AS text), ' BC$', ' (BC)')"
@@ -88,7 +88,7 @@ class PostgresStorage(Storage):
             return None
         name = column.type.name
         if name in _BYTES:
-            return bytes(stored) if name == "blob" else bytes(stored).decode()
+            return bytes(stored) if name in ("blob", "variant") else bytes(stored).decode()
         if column.type.is_container:
             return parse_nested(column, stored)
         return parse_value(column.type, stored) if name in _KEPT_AS_TEXT | _READ_AS_TEXT else stored
@@ -98,7 +98,7 @@ class PostgresStorage(Storage):
             return None
         name = column.type.name
         if name in _BYTES:
-            return value if name == "blob" else value.encode()
+            return value if name in ("blob", "variant") else value.encode()
         if column.type.is_container:
             return nested_text(column, value)
         return value_text(column.type, value) if name in _KEPT_AS_TEXT | _READ_AS_TEXT else value

@@ -52,7 +52,7 @@ class SqliteStorage(Storage):
     def inlined_type(self, column: Column) -> str:
         if column.type.name in _NUMBERS:
             return "BIGINT"
-        return {"blob": "BLOB", "null": "INTEGER"}.get(column.type.name, "VARCHAR")
+        return {"blob": "BLOB", "variant": "BLOB", "null": "INTEGER"}.get(column.type.name, "VARCHAR")
 
     def can_inline(self, column: Column) -> bool:
         return column.type.name not in ("geometry", "variant")
@@ -72,7 +72,7 @@ class SqliteStorage(Storage):
         return parse_value(column.type, stored.decode() if isinstance(stored, bytes) else str(stored))
 
     def inlined_bound(self, column: Column, value: Value) -> object:
-        if value is None or column.type.name in ("varchar", "json", "blob"):
+        if value is None or column.type.name in ("varchar", "json", "blob", "variant"):
             return value
         if column.type.name in _NUMBERS:
             return int(value)

@@ -94,8 +94,8 @@ def _statistics_allow(predicate: Predicate, column: Column, file: FileFacts) -> 
     if found is None:
         return True
     if isinstance(predicate, IsNull):
-        # Of types without bounds DuckDB counts neither values nor NULLs.
-        is_counted = has_bounds(column.type) or bool(found.value_count)
+        # Of types without bounds DuckDB counts neither values nor NULLs, and NULLs of a VARIANT it takes for values.
+        is_counted = (has_bounds(column.type) or bool(found.value_count)) and column.type.name != "variant"
         return found.null_count is None or found.null_count > 0 or not is_counted
     if isinstance(predicate, IsNotNull):
         return found.value_count is None or found.value_count > 0 or not has_bounds(column.type)

@@ -344,6 +344,8 @@ def _with_initial_default(column: Column, asked: str) -> Column:
         return replace(column, default=NESTED_DEFAULT, children=children)
     if column.default.text is None or column.default.kind != "literal":
         return replace(column, initial_default=None)
+    if column.type.name == "variant":
+        return replace(column, initial_default=column.default.text)
     try:
         return replace(column, initial_default=value_text(column.type, parse_value(column.type, column.default.text)))
     except UnreadableValue as error:
