@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dbt.adapters.ducklake.lake.errors import UnreadableValue
+
 # Version 1, names in order, and none of them.
 _NO_NAMES = b"\x11\x00\x00"
 # Of a value's first byte the lowest two bits say what it is, and the others its length or its type.
@@ -18,7 +20,7 @@ def variant_of_text(text: str) -> bytes:
 
 
 def variant_parts(variant: bytes) -> tuple[bytes, bytes]:
-    """The metadata and the value. ValueError."""
+    """The metadata and the value. UnreadableValue."""
     width = (variant[0] >> 6) + 1 if variant else 0
 
     def number(place: int) -> int:
@@ -29,5 +31,5 @@ def variant_parts(variant: bytes) -> tuple[bytes, bytes]:
     names = number(0)
     end = 1 + width * (names + 2) + number(names + 1)
     if not 3 <= end < len(variant):
-        raise ValueError("it is no VARIANT")
+        raise UnreadableValue("variant", variant.hex())
     return variant[:end], variant[end:]
