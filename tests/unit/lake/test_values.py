@@ -66,6 +66,7 @@ def test_decimals_keep_their_scale_and_all_their_digits() -> None:
     [
         ("1 year 2 months 3 days 04:05:06.789", Interval(14, 3, 14_706_789_000)),
         ("1 year 2 mons -3 days -04:05:06.789", Interval(14, -3, -14_706_789_000)),
+        ("-1 mons +2 days +00:00:00.5", Interval(-1, 2, 500_000)),
         ("00:00:00", Interval(0, 0, 0)),
         ("14 months 0 days 5 microseconds", Interval(14, 0, 5)),
     ],

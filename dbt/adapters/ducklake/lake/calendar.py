@@ -26,9 +26,9 @@ _OFFSET = r"(?P<offset>Z|[+-]\d{1,2}(?::?\d{2}(?::?\d{2})?)?)?"
 _DATE_ONLY = re.compile(_DATE)
 _DATE_AND_CLOCK = re.compile(rf"{_DATE}(?:[ T]{_CLOCK} ?{_OFFSET})?")
 _CLOCK_ONLY = re.compile(_CLOCK + _OFFSET)
-_INTERVAL_PART = re.compile(r"(-?\d+) (year|month|mon|day|microsecond)s?")
+_INTERVAL_PART = re.compile(r"([+-]?\d+) (year|month|mon|day|microsecond)s?")
 _INTERVAL_CLOCK = re.compile(
-    r"(?P<sign>-)?(?P<hour>\d+):(?P<minute>\d{2}):(?P<second>\d{2})(?:\.(?P<fraction>\d{1,6}))?"
+    r"(?P<sign>[+-])?(?P<hour>\d+):(?P<minute>\d{2}):(?P<second>\d{2})(?:\.(?P<fraction>\d{1,6}))?"
 )
 
 
@@ -129,7 +129,7 @@ def parse_interval(text: str) -> Interval:
             found[part[2]] += int(part[1])
         elif part := _INTERVAL_CLOCK.match(text, position):
             clock = _clock_ticks(part, 10**6, hours_of_a_day=False)
-            micros += -clock if part["sign"] else clock
+            micros += -clock if part["sign"] == "-" else clock
         else:
             raise ValueError(text)
         position = part.end() + 1

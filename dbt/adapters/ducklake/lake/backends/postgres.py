@@ -58,6 +58,21 @@ _AS_TEXT = r"regexp_replace(CAST({} AS text), ' BC$', ' (BC)')"
 _CONVERSIONS = {(kind, "bytea"): "convert_to(CAST({} AS text), 'UTF8')" for kind in ("varchar", "json", "jsonb")}
 _CONVERSIONS |= {(kind, "character varying"): _AS_TEXT for kind in ("date", "timestamp", "timestamptz")}
 _WAIT_FOR_READERS = "2s"
+# What a server, a database or a role may set, and by which what is read or written would differ. In each transaction:
+# a pooler such as pgbouncer may give the next one to another session.
+_SETTINGS = {
+    "client_encoding": "'UTF8'",
+    "extra_float_digits": "1",
+    "IntervalStyle": "'postgres'",
+    "DateStyle": "'ISO, YMD'",
+    "TimeZone": "'UTC'",
+    "standard_conforming_strings": "on",
+    "transform_null_equals": "off",
+    "array_nulls": "on",
+    "row_security": "on",
+    "search_path": "pg_catalog, pg_temp",
+}
+_BEGIN = "; ".join(["BEGIN ISOLATION LEVEL {}", *(f"SET LOCAL {key} = {value}" for key, value in _SETTINGS.items())])
 
 
 class PostgresStorage(Storage):
@@ -142,9 +157,6 @@ class PostgresConnection(Connection):
             if (conversion := _CONVERSIONS.get((kind, wanted.get(column, "")))) is not None
         }
         if changes:
-            # What a moment looks like as text goes by these.
-            self.execute("SET LOCAL TimeZone = 'UTC'")
-            self.execute("SET LOCAL DateStyle = 'ISO'")
             altered = (
                 f"ALTER COLUMN {quoted(column)} TYPE {kind} USING {conversion.format(quoted(column))}"
                 for column, (kind, conversion) in changes.items()
@@ -220,7 +232,7 @@ class PostgresBackend(Backend):
     def reading(self) -> Iterator[Connection]:
         with self._connected() as connection:
             with _translated(self.name):
-                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                connection.execute(_BEGIN.format("REPEATABLE READ READ ONLY"))
             try:
                 yield PostgresConnection(connection, self.name, self.schema)
             finally:
@@ -231,7 +243,7 @@ class PostgresBackend(Backend):
         with self._connected() as connection:
             try:
                 with _translated(self.name):
-                    connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+                    connection.execute(_BEGIN.format("READ COMMITTED READ WRITE"))
                     connection.execute("SELECT pg_advisory_xact_lock($1)", [self._lock_key])
                 yield PostgresConnection(connection, self.name, self.schema)
                 _commit(connection, self.name)
