@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 from dbt.adapters.ducklake.lake.backends import backend_for
@@ -111,27 +112,34 @@ def _migrated(session: MetadataSession, where: str, version: str, target: str) -
     before = version
     # What a development build began is gone through again.
     left = [(after, step) for after, step in _STEPS.items() if is_older(before, after) and not is_older(target, after)]
+    later: list[Callable[[], object]] = []
     for after, step in left:
-        did = tuple(step(_Tables(session, where, before, after)))
+        did = tuple(step(_Tables(session, where, before, after, later)))
         session.run_on("ducklake_metadata", "UPDATE {table} SET value = $1 WHERE key = 'version'", after)
         yield Migration(before, after, did)
         before = after
+    for work in later:
+        work()
 
 
 class _Tables:
     """The metadata tables, as a step finds and alters them."""
 
-    def __init__(self, session: MetadataSession, where: str, before: str, after: str) -> None:
-        self.session, self._where, self._before, self._after = session, where, before, after
+    def __init__(
+        self, session: MetadataSession, where: str, before: str, after: str, later: list[Callable[[], object]]
+    ) -> None:
+        self.session, self._where, self._before, self._after, self._later = session, where, before, after, later
 
-    def add_columns(self, row_class: RowClass, *names: str, default: str = "") -> Iterator[str]:
-        """Add columns of the newest layout to a table, last, where they are not there."""
+    def add_columns(self, row_class: RowClass, *names: str, value: str | None = None) -> Iterator[str]:
+        """Add columns of the newest layout to a table, last, where they are not there, with this value in all rows."""
         table = f"ducklake_{TABLES[row_class]}"
         there = self.session.columns_of(table)
         added = [name for name in names if name not in there]
         for name in added:
             kind = self.session.storage.physical_types[LOGICAL_TYPES[row_class][name]]
-            self.run(row_class, f"ALTER TABLE {{table}} ADD COLUMN {quoted(name)} {kind} {default}")
+            self.run(row_class, f"ALTER TABLE {{table}} ADD COLUMN {quoted(name)} {kind}")
+            if value is not None:
+                self.run_later(row_class, f"UPDATE {{table}} SET {quoted(name)} = {value}")
         if added:
             yield f"adds {', '.join(added)} to {table}"
 
@@ -146,6 +154,10 @@ class _Tables:
     def run(self, row_class: RowClass, sql: str, *values: object) -> list[Row]:
         return self.session.run_on(f"ducklake_{TABLES[row_class]}", sql, *values)
 
+    def run_later(self, row_class: RowClass, sql: str, *values: object) -> None:
+        """Change rows behind all steps: DuckDB 1.5 does not commit if columns are added to a table after that."""
+        self._later.append(partial(self.run, row_class, sql, *values))
+
     def refused(self, found: str, remedy: str) -> MigrationRefused:
         return MigrationRefused(self._where, self._before, self._after, found, remedy)
 
@@ -156,8 +168,8 @@ _Step = Callable[[_Tables], Iterator[str]]
 def _to_0_2(metadata: _Tables) -> Iterator[str]:
     # Paths were made of names: below the data path lay all files.
     for row_class in (tables.Schema, tables.Table):
-        yield from metadata.add_columns(row_class, "path", default="DEFAULT ''")
-        yield from metadata.add_columns(row_class, "path_is_relative", default="DEFAULT TRUE")
+        yield from metadata.add_columns(row_class, "path", value="''")
+        yield from metadata.add_columns(row_class, "path_is_relative", value="TRUE")
     yield from metadata.add_columns(tables.Metadata, "scope", "scope_id")
     yield from metadata.add_columns(tables.DataFile, "mapping_id")
     yield from metadata.create(OLDEST, tables.ColumnMapping, tables.NameMapping)
@@ -185,7 +197,7 @@ def _places_of_keys(metadata: _Tables) -> dict[int, list[int]]:
 
 
 def _to_0_3(metadata: _Tables) -> Iterator[str]:
-    yield from metadata.add_columns(tables.NameMapping, "is_partition", default="DEFAULT FALSE")
+    yield from metadata.add_columns(tables.NameMapping, "is_partition", value="FALSE")
     yield from metadata.add_columns(tables.SnapshotChanges, "author", "commit_message", "commit_extra_info")
     session = metadata.session
     if not session.has_table("ducklake_schema_versions"):
@@ -207,9 +219,8 @@ def _to_0_3(metadata: _Tables) -> Iterator[str]:
 
 def _to_0_4(metadata: _Tables) -> Iterator[str]:
     yield from metadata.create(OLDEST, tables.Macro, tables.MacroImpl, tables.MacroParameters)
-    yield from metadata.add_columns(tables.Column, "default_value_type", default="DEFAULT 'literal'")
+    yield from metadata.add_columns(tables.Column, "default_value_type", "default_value_dialect")
     metadata.run(tables.Column, "UPDATE {table} SET default_value_type = 'literal' WHERE default_value_type IS NULL")
-    yield from metadata.add_columns(tables.Column, "default_value_dialect")
     yield from metadata.create(OLDEST, tables.SortInfo, tables.SortExpression, tables.FileVariantStats)
     yield from metadata.add_columns(tables.SchemaVersions, "table_id")
     yield from metadata.add_columns(tables.DataFile, "partial_max")
@@ -230,7 +241,8 @@ def _last_snapshots_of_files(metadata: _Tables) -> Iterator[str]:
     for file_id, text in rows:
         if (match := _PARTIAL_MAX.search(str(text))) is not None:
             last = int(match[1])
-            metadata.run(tables.DataFile, "UPDATE {table} SET partial_max = $1 WHERE data_file_id = $2", last, file_id)
+            told = "UPDATE {table} SET partial_max = $1 WHERE data_file_id = $2"
+            metadata.run_later(tables.DataFile, told, last, file_id)
         else:
             yield (
                 f"forgets, as DuckDB does, which rows of data file {file_id} came with which snapshot ({text}): "
