@@ -3,12 +3,14 @@ apart or together, or in the metadata. What it has no value for is an error."""
 
 from __future__ import annotations
 
+import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
 from dbt.adapters.ducklake.lake import Column, ColumnType, IsNotNull, IsNull
 from dbt.adapters.ducklake.lake.backends import backend_for
 from dbt.adapters.ducklake.lake.columns import scalar
+from dbt.adapters.ducklake.lake.errors import MetadataQueryFailed
 from dbt.adapters.ducklake.spark.errors import JobFailed, WriteRefused
 from dbt.adapters.ducklake.spark.scan import scan
 from dbt.adapters.ducklake.spark.storage import Storage
@@ -25,7 +27,7 @@ VALUES = {
     "wide": ["5::ubigint", "9223372036854775807::ubigint", "-5::hugeint"],
     "floats": ["1.5::float", "1e300::double", "'nan'::double", "'-inf'::float", "-0.0::double"],
     "decimals": ["1.50::decimal(4,2)", "-1.50::decimal(18,2)", "12345678901234567890.123::decimal(38,3)"],
-    "texts": ["'é'", "''", f"'{'x' * 63}'", f"'{'x' * 64}'", "'null'", r"'a\b\"''c'"],
+    "texts": ["'é'", "''", f"'{'x' * 63}'", f"'{'x' * 65}'", "'null'", r"'a\b\"''c'"],
     "bytes": [r"'\xAB\x00'::blob", "''::blob"],
     "dates": ["date '1200-01-01'", "date 'infinity'", "date '5877642-06-25 (BC)'"],
     "moments": ["timestamp '1200-01-01 10:00:00.123456'", "timestamp '-infinity'"],
@@ -184,6 +186,19 @@ def test_files_are_not_left_out_by_their_counts(session: Session) -> None:
     column = table.column("v").id
     assert len(snapshot.files(table, [IsNull(column)]).data_files) == 3
     assert len(snapshot.files(table, [IsNotNull(column)]).data_files) == 3
+
+
+def test_a_text_of_64_bytes_is_read_or_refused(session: Session) -> None:
+    """DuckDB 1.5 makes an empty one of it, in what it writes and in what it gives."""
+    place = session.metadata("lake")
+    values = [f"'{'x' * 64}'", f"{{'a': ['{'x' * 64}']}}"]
+    fill(place, "t", values, 10)
+    if duckdb.__version__.startswith("1."):
+        with pytest.raises(MetadataQueryFailed, match=r"64 bytes in a VARIANT\. Install DuckDB 2\.0"):
+            session.run("SELECT * FROM t")
+    else:
+        rows = session.run("SELECT DISTINCT id, to_json(v) FROM t WHERE v IS NOT NULL")
+        assert rows == [(0, f'"{"x" * 64}"'), (2, f'{{"a":["{"x" * 64}"]}}')]
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])

@@ -119,6 +119,14 @@ class DuckDbStorage(Storage):
         return _assembled(column, f"(from_json({placeholder}, '{structure}')).v", 0)
 
 
+_IS_1 = duckdb.__version__.startswith("1.")
+# Of a text of 64 bytes in a VARIANT DuckDB 1.5 makes an empty one for Parquet.
+_WHERE_LOST = (
+    "WHEN CAST(variant_bytes_to_variant({1}) AS VARCHAR) IS DISTINCT FROM CAST({0} AS VARCHAR) THEN "
+    f"error('DuckDB {duckdb.__version__} loses a text of 64 bytes in a VARIANT. Install DuckDB 2.0.')"
+)
+
+
 def _read(column: Column, expression: str, depth: int) -> str:
     """An expression of Python-readable parts: text where Python's types fall short, maps as lists of entries."""
     name, item = column.type.name, f"x{depth}"
@@ -126,7 +134,9 @@ def _read(column: Column, expression: str, depth: int) -> str:
         return f"CAST({expression} AS VARCHAR)"
     if name == "variant":
         held = f"CAST(variant_to_parquet_variant({expression}) AS STRUCT(metadata BLOB, value BLOB))"
-        return f"CASE WHEN {expression} IS NOT NULL THEN ({held}).metadata || ({held}).value END"
+        whole = f"({held}).metadata || ({held}).value"
+        lost = _WHERE_LOST.format(expression, whole) if _IS_1 else ""
+        return f"CASE WHEN {expression} IS NULL THEN NULL {lost} ELSE {whole} END"
     if name == "list":
         return f"list_transform({expression}, lambda {item}: {_read(column.children[0], item, depth + 1)})"
     if name == "map":
