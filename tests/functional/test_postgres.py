@@ -10,8 +10,10 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from dbt.adapters.ducklake.lake.backends.postgres import _lock_key
 from dbt.adapters.ducklake.lake.columns import scalar
-from dbt.adapters.ducklake.lake.errors import MetadataQueryFailed
+from dbt.adapters.ducklake.lake.errors import CommitContended, InvalidDescription, LakeHeld, MetadataQueryFailed
+from dbt.adapters.ducklake.lake.transaction.commit import Patience
 from tests.interop.reader import rows_at
 from tests.places import Place
 
@@ -142,3 +144,42 @@ def test_databases_of_any_encoding(encoding: str, place_in: PlaceIn) -> None:
         else:
             make()
             assert [table.name for table in lake.snapshot().tables("main")] == ["Häuser", "€"]
+
+
+def test_a_wait_ends_and_tells_who_holds_what(place_in: PlaceIn) -> None:
+    place = place_in()
+    patience = Patience(attempts=2, wait_ms=1)
+    with place.connect(busy_timeout=0.3, patience=patience) as lake, psycopg.connect(str(place.postgres)) as other:
+
+        def make(name: str) -> None:
+            transaction = lake.transaction()
+            transaction.create_table("main", name, [scalar("n", "int32")])
+            transaction.commit()
+
+        make("a")
+        pid = f"process {other.info.backend_pid} of .*, idle in transaction, since 20"
+        # A row that ours needs, and nothing else.
+        other.execute(
+            "INSERT INTO ducklake_snapshot SELECT * FROM (SELECT max(snapshot_id) + 1 FROM ducklake_snapshot)"
+        )
+        with pytest.raises(CommitContended, match=f"waited 0.3 s for what others hold: {pid}"):
+            make("b")
+        assert [table.name for table in lake.snapshot().tables("main")] == ["a"]
+        other.rollback()
+        make("b")
+        # What keeps writers from each other.
+        other.execute("SELECT pg_advisory_xact_lock(%s)", [_lock_key("public")])
+        with pytest.raises(CommitContended, match=pid):
+            make("c")
+        other.rollback()
+        other.execute("LOCK TABLE ducklake_table IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(LakeHeld, match=pid):
+            lake.snapshot().tables("main")
+        other.rollback()
+        assert [table.name for table in lake.snapshot().tables("main")] == ["a", "b"]
+
+
+def test_names_that_postgres_would_cut_are_refused(postgres: str, tmp_path: Path) -> None:
+    place = Place("postgres", tmp_path, postgres, "é" * 32)
+    with pytest.raises(InvalidDescription, match="has 64 bytes, and PostgreSQL cuts names behind 63"):
+        place.connect()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ from dbt.adapters.ducklake.lake import (
     Table,
     Transaction,
     decimal,
+    type_from_text,
 )
 from dbt.adapters.ducklake.lake.backends.base import CommitBroken, Connection, Contended, Row
 from dbt.adapters.ducklake.lake.columns import scalar
@@ -728,3 +730,46 @@ def test_inlined_rows_carry_where_they_are_kept(lake: Lake) -> None:
     commit(lake, lambda t: t.insert_inlined(table(lake), [(50, 1)]))
     row = lake.snapshot().files(table(lake)).inlined_rows[0]
     assert row == InlinedRow(10, SnapshotId(2), None, row.kept_in, (50, 1))
+
+
+WIDENED = [("boolean", "true", "int32"), ("boolean", "f", "uint8"), ("varchar", "[1, 2]", "json"),
+           ("int8", "7", "decimal(9,2)"), ("date", "2020-01-01", "timestamp"),
+           ("float32", "0.1", "float64")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "text", "new"), WIDENED)
+def test_a_default_is_one_of_the_new_type(place: Place, old: str, text: str, new: str) -> None:
+    """DuckDB cannot load a lake with a default that is no value of its column's type."""
+    with place.connect(data_inlining_row_limit=0, patience=QUICK) as lake:
+        made = lake.transaction()
+        table = made.create_table("main", "t", plain("a"))
+        made.append(table, [write_file(table, [(1,)])])
+        made.commit()
+        made = lake.transaction()
+        made.add_column("main", "t", scalar("b", old, default=Default(text)))
+        made.commit()
+        made = lake.transaction()
+        made.change_type("main", "t", ("b",), Column("b", type_from_text(new)))
+        made.commit()
+    place.judged("INSERT INTO t(a) VALUES (2)")
+    ((one, other),) = place.asked("SELECT min(b::VARCHAR), max(b::VARCHAR) FROM t")
+    assert one == other
+    assert one is not None
+
+
+def test_a_default_that_is_no_value_of_the_new_type_is_refused(lake: Lake) -> None:
+    transaction = lake.transaction()
+    transaction.add_column("main", "t", scalar("c", "varchar", default=Default("no json")))
+    with pytest.raises(ChangeRefused, match="its default 'no json' is no JSON"):
+        transaction.change_type("main", "t", ("c",), scalar("c", "json"))
+
+
+def test_of_snapshots_of_one_time_the_first_is_seen(lake: Lake, place: Place) -> None:
+    for value in (1, 2, 3):
+        transaction = lake.transaction()
+        transaction.append(table(lake), [write_file(table(lake), [(value, value)])])
+        transaction.commit()
+    place.execute("UPDATE ducklake_snapshot SET snapshot_time = '2031-01-01 00:00:00+00' WHERE snapshot_id > 2")
+    seen = lake.snapshot(time=datetime(2031, 1, 2, tzinfo=UTC))
+    counted = place.asked("SELECT count(*) FROM t AT (TIMESTAMP => TIMESTAMPTZ '2031-01-02 00:00:00+00')")
+    assert [(sum(file.record_count for file in seen.files(seen.table("main", "t")).data_files),)] == counted

@@ -3,18 +3,17 @@ apart or together, or in the metadata. What it has no value for is an error."""
 
 from __future__ import annotations
 
-import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
 from dbt.adapters.ducklake.lake import Column, ColumnType, IsNotNull, IsNull
 from dbt.adapters.ducklake.lake.backends import backend_for
 from dbt.adapters.ducklake.lake.columns import scalar
-from dbt.adapters.ducklake.lake.errors import MetadataQueryFailed
 from dbt.adapters.ducklake.spark.errors import JobFailed, WriteRefused
 from dbt.adapters.ducklake.spark.scan import scan
 from dbt.adapters.ducklake.spark.storage import Storage
 from dbt.adapters.ducklake.statements.errors import NotUnderstood
+from dbt.adapters.ducklake.statements.maintenance.rows import check_rows
 from tests.interop.reader import rows_at
 from tests.interop.test_spark_reading import texts
 from tests.judge import Judge
@@ -41,6 +40,7 @@ VALUES = {
 }  # fmt: skip
 # DuckDB 1.5 fails to keep these in the metadata.
 IN_FILES_ONLY = {"unlike"}
+SAID = r"as UUID, TIME, INTERVAL or TIMESTAMP_NS|UNKNOWN_PRIMITIVE_TYPE_IN_VARIANT"
 SETTINGS = [
     "variant.allowReadingShredded = false", "variant.allowReadingShredded = true",
     "parquet.ignoreVariantAnnotation = true", "variant.pushVariantIntoScan = false", "ansi.enabled = false",
@@ -101,7 +101,7 @@ def test_what_spark_has_no_value_for_is_an_error(session: Session, name: str) ->
         judge.run(f"INSERT INTO lake.main.{name} VALUES (9, {{'n': 7}})")
     for value in ("false", "true"):
         session.run(f"SET spark.sql.legacy.parquet.nanosAsLong = {value}")
-        with pytest.raises(JobFailed, match=r"as UUID, TIME or TIMESTAMP_NS|UNKNOWN_PRIMITIVE_TYPE_IN_VARIANT"):
+        with pytest.raises(JobFailed, match=SAID):
             session.run(f"SELECT to_json(v) FROM {name}")
     # Its other columns are read, and the files that hold none such.
     assert session.run(f"SELECT id FROM {name} WHERE id > 3") == [(9,)]
@@ -188,17 +188,100 @@ def test_files_are_not_left_out_by_their_counts(session: Session) -> None:
     assert len(snapshot.files(table, [IsNotNull(column)]).data_files) == 3
 
 
-def test_a_text_of_64_bytes_is_read_or_refused(session: Session) -> None:
-    """DuckDB 1.5 makes an empty one of it, in what it writes and in what it gives."""
+def wide(count: int) -> str:
+    fields = ", ".join(f'"k{number:02}":{number}' for number in range(count - 1, -1, -1))
+    return f"'{{{fields}}}'::json"
+
+
+def test_wide_objects_are_searched(session: Session) -> None:
+    """From 32 fields on Spark looks for one by halves, and DuckDB keeps them as they came."""
     place = session.metadata("lake")
-    values = [f"'{'x' * 64}'", f"{{'a': ['{'x' * 64}']}}"]
+    values = [*map(wide, (31, 32, 60, 300)), f"{{'b': [0, 1], 'a': [{{'x': ({wide(60)})::VARIANT}}]}}"]
     fill(place, "t", values, 10)
-    if duckdb.__version__.startswith("1."):
-        with pytest.raises(MetadataQueryFailed, match=r"64 bytes in a VARIANT\. Install DuckDB 2\.0"):
-            session.run("SELECT * FROM t")
-    else:
-        rows = session.run("SELECT DISTINCT id, to_json(v) FROM t WHERE v IS NOT NULL")
-        assert rows == [(0, f'"{"x" * 64}"'), (2, f'{{"a":["{"x" * 64}"]}}')]
+    found = session.run("SELECT DISTINCT id, v:k00::int, v:k07::int, v:k30::int FROM t WHERE id < 8 AND v IS NOT NULL")
+    assert found == [(id, 0, 7, 30) for id in (0, 2, 4, 6)]
+    assert session.run("SELECT DISTINCT v:a[0].x.k59::int FROM t WHERE id = 8") == [(59,)]
+    assert session.run("DELETE FROM t WHERE v:k00::int = 0") == 8
+    assert {row[0] for row in read_by_the_extension(place, "t") if row[1] is not None} == {"8"}
+
+
+def test_a_text_of_64_bytes(session: Session) -> None:
+    """DuckDB 1.5 says of it that it has none."""
+    fill(session.metadata("lake"), "t", [f"'{'x' * 64}'", f"{{'b': 1, 'a': ['{'x' * 64}', '']}}"], 10)
+    assert session.run("SELECT DISTINCT id, to_json(v) FROM t WHERE v IS NOT NULL") == [
+        (0, f'"{"x" * 64}"'), (2, f'{{"a":["{"x" * 64}",""],"b":1}}'),
+    ]  # fmt: skip
+
+
+NOT_OF_PARQUET = [
+    "INTERVAL 1 DAY", "{'a': TIMETZ '10:00:00+01'}", "18446744073709551615::UBIGINT", "TIMESTAMP_S '2020-01-01'",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", NOT_OF_PARQUET)
+def test_inlined_values_that_parquet_has_not(session: Session, value: str) -> None:
+    fill(session.metadata("lake"), "t", ["1", value], 10)
+    assert session.run("SELECT DISTINCT id FROM t") == [(0,), (1,), (2,)]
+    assert session.run("SELECT DISTINCT to_json(v) FROM t WHERE id = 0") == [("1",)]
+    with pytest.raises(JobFailed, match="UNKNOWN_PRIMITIVE_TYPE_IN_VARIANT"):
+        session.run("SELECT to_json(v) FROM t")
+    assert session.run("DELETE FROM t WHERE id = 2") == 2
+    session.run("TRUNCATE TABLE t")
+    assert session.run("SELECT id FROM t") == []
+
+
+@pytest.mark.parametrize("limit", [0, 10])
+def test_columns_of_other_types_that_became_variants(session: Session, limit: int) -> None:
+    place = session.metadata("lake")
+    kinds = {
+        "INTEGER": "-7", "UTINYINT": "200", "VARCHAR": "'it''s'", "DOUBLE": "0.1", "FLOAT": "0.1", "BOOLEAN": "true",
+        "TIMESTAMP": "'2020-01-01 10:00:00.5'", "TIMESTAMPTZ": "'2020-01-01 10:00:00+05'", "DATE": "'1200-01-01'",
+        "DECIMAL(18,3)": "-1.5", "BLOB": "'\\xAB'::BLOB",
+    }  # fmt: skip
+    lost = {"UUID": "uuid()", "TIME": "'10:00:00'", "INTERVAL": "INTERVAL 1 DAY"}
+    with Judge.of_this_process().attached(place, data_inlining_row_limit=limit) as judge:
+        judge.run("SET TimeZone = 'UTC'")
+        for number, (kind, value) in enumerate((kinds | lost).items()):
+            judge.run(f"CREATE TABLE lake.main.t{number} (id INTEGER, v {kind})",
+                      f"INSERT INTO lake.main.t{number} VALUES (1, {value}), (2, NULL)",
+                      f"ALTER TABLE lake.main.t{number} ALTER v TYPE VARIANT",
+                      f"INSERT INTO lake.main.t{number} VALUES (3, 5::VARIANT)")  # fmt: skip
+    snapshot = session.lakes["lake"].snapshot()
+    for number in range(len(kinds)):
+        table = snapshot.table("main", f"t{number}")
+        rows = session.outcome(f"SELECT * FROM t{number}").rows
+        assert rows is not None
+        with session.session.spark.job("read"):
+            assert texts(Judge.of_this_process(), table, rows) == read_by_the_extension(place, f"t{number}")
+    for number in range(len(kinds), len(kinds | lost)):
+        assert session.run(f"SELECT id FROM t{number}") == [(1,), (2,), (3,)]
+        assert session.run(f"SELECT to_json(v) FROM t{number} WHERE id = 3") == [("5",)]
+        with pytest.raises(JobFailed, match=SAID):
+            session.run(f"SELECT to_json(v) FROM t{number}")
+
+
+def test_paths_beside_other_tables(session: Session) -> None:
+    place = session.metadata("lake")
+    fill(place, "t", ["{'a': 1, 'd': '2020-05-01'}"], 0)
+    session.run("CREATE SCHEMA s", "CREATE TABLE s.t AS SELECT 7 AS id", "CREATE TABLE u AS SELECT 0 AS id",
+                "CREATE TABLE v AS SELECT 9 AS id")  # fmt: skip
+    assert session.run("""SELECT DISTINCT parse_json('{"a":1}'):a::int FROM t, u""") == [(1,)]
+    assert session.run("SELECT DISTINCT t.id FROM t, u WHERE t.id = u.id AND t.v:a::int = 1") == [(0,)]
+    sql = "SELECT DISTINCT main.t.id, s.t.id, main.t.v:a::int FROM main.t JOIN s.t ON true WHERE main.t.id = 0"
+    assert session.run(sql) == [(0, 7, 1)]
+    assert session.run("SELECT DISTINCT extract(year FROM v:d::date) FROM t WHERE id = 0") == [(2020,)]
+    assert session.run("WITH x AS (WITH u AS (SELECT 5 AS id) SELECT * FROM u) SELECT DISTINCT x.id, u.id, t.v:a::int "
+                       "FROM x, u, t WHERE t.id = 0") == [(5, 0, 1)]  # fmt: skip
+    assert session.run("DELETE FROM t WHERE v:a::int = 1 AND EXISTS (SELECT 1 FROM u WHERE u.id = t.id)") == 2
+
+
+def test_the_doctor_reads_tables_with_variants(session: Session) -> None:
+    place = session.metadata("lake")
+    fill(place, "t", ["1", "'a'"], 0)
+    with Judge.of_this_process().attached(place, data_inlining_row_limit=0) as judge:
+        judge.run("CREATE TABLE lake.main.p (v VARIANT)", "ALTER TABLE lake.main.p SET PARTITIONED BY (v)",
+                  "INSERT INTO lake.main.p VALUES (1::VARIANT), ('a'::VARIANT), (NULL)")  # fmt: skip
+    assert list(check_rows(session.session, "lake")) == []
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])

@@ -139,7 +139,7 @@ class LakeHeld(CannotOpen):
     def __init__(self, path: str, waited: float, holder: str) -> None:
         self.path, self.waited, self.holder = path, waited, holder
         super().__init__(
-            f"The metadata file {path} is held by {holder}; waited {waited:.0f} s for it. "
+            f"The metadata at {path} is held by {holder}; waited {waited:.0f} s for it. "
             "End that process's transaction or close its connection, then run again."
         )
 

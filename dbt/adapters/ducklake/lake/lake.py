@@ -214,10 +214,10 @@ def _snapshot_row(session: MetadataSession, version: int | None, time: datetime 
     if isinstance(asked, int):
         found = session.read(tables.Snapshot, "WHERE snapshot_id = $1", asked)
     else:
-        # DuckDB goes by the clock, not by the order of commits.
+        # DuckDB goes by the clock, not by the order of commits, and takes the first of those that have one time.
         moment = session.bound("TIMESTAMPTZ", asked.astimezone(UTC))
         found = session.read(
-            tables.Snapshot, "WHERE snapshot_time <= $1 ORDER BY snapshot_time DESC, snapshot_id DESC LIMIT 1", moment
+            tables.Snapshot, "WHERE snapshot_time <= $1 ORDER BY snapshot_time DESC, snapshot_id LIMIT 1", moment
         )
     if found:
         return found[0]

@@ -26,6 +26,9 @@ def misplaced_files(
             PartitionKey(place, columns[field.column_id], field.transform)
             for place, field in enumerate(files.partition_specs[spec])
         ]
+        if any(key.transform == "identity" and key.column.type.name == "variant" for key in keys):
+            # By DuckDB's text of it, which Spark has not.
+            continue
         members = {number: file for number, file in placed.files.items() if file.partition_id == spec}
         if not members:
             continue

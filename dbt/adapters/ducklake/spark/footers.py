@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from dbt.adapters.ducklake.lake import Column, ColumnId, ColumnType, NameMapping, decimal
 from dbt.adapters.ducklake.spark.errors import UnreadableFile
 from dbt.adapters.ducklake.spark.storage import Storage
-from dbt.adapters.ducklake.spark.stored import NOT_IN_VARIANT
+from dbt.adapters.ducklake.spark.stored import NOT_IN_VARIANT, NOT_OF_VARIANT
 
 # Footers are waited for, not computed: more threads than processors pay, and most in object stores.
 _AT_ONCE = 16
@@ -23,8 +23,6 @@ _LOGICAL_TIME = re.compile(r"(Time|Timestamp)\(isAdjustedToUTC=(true|false), tim
 _PLAIN = {"BOOLEAN": "boolean", "INT32": "int32", "INT64": "int64", "FLOAT": "float32", "DOUBLE": "float64"}
 _PLAIN |= {"BYTE_ARRAY": "blob", "INT96": "timestamptz", "FIXED_LEN_BYTE_ARRAY": "blob"}
 _LOGICAL = {"String": "varchar", "Date": "date", "JSON": "json", "UUID": "uuid", "Interval": "interval"}
-# What DuckDB has in a VARIANT, and Spark has not. Where a file holds such values apart from others, it reads none.
-_NOT_IN_VARIANT = frozenset({"time", "time_ns", "timetz", "timestamp_ns", "uuid"})
 _TIMESTAMPS = {"milliseconds": "timestamp_ms", "microseconds": "timestamp", "nanoseconds": "timestamp_ns"}
 
 
@@ -111,7 +109,8 @@ def _walk(
     kind = field.type
     if column is not None and column.type.name == "variant" and pa.types.is_struct(kind):
         shredded = [stored_type(schema.column(next(leaves))) for _ in _leaf_types(kind)]
-        found[column.id] = NOT_IN_VARIANT if any(one.name in _NOT_IN_VARIANT for one in shredded) else None
+        # Where a file holds such values apart from others, Spark reads none.
+        found[column.id] = NOT_IN_VARIANT if any(one.name in NOT_OF_VARIANT for one in shredded) else None
         return
     if pa.types.is_struct(kind):
         parts = [(child, *_column_of(child, column.children if column else (), mapping)) for child in kind]

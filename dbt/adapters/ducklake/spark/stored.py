@@ -27,6 +27,8 @@ AMBIGUOUS = frozenset({"int128", "uint128", "uuid", "time", "time_ns", "timetz",
 _AS_DIGITS = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "decimal", "boolean"})
 _MOMENTS = frozenset({"timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamptz"})
 _TEXTS = frozenset({"varchar", "json"})
+# What DuckDB has in a VARIANT, and Spark has not.
+NOT_OF_VARIANT = frozenset({"time", "time_ns", "timetz", "timestamp_ns", "uuid", "interval"})
 
 
 def read_type(column: Column, stored: StoredTypes) -> T.DataType:
@@ -99,20 +101,30 @@ def _converted_leaf(read: Expression, column: Column, stored: ColumnType) -> Exp
         return _whole_decimal(read) if stored.name in ("float32", "float64") else read.cast(T.DecimalType(38, 0))
     if wanted.name in ("uuid", "time", "time_ns", "timetz", "interval", "json"):
         return _as_text(read, column, stored)
-    if stored == NOT_IN_VARIANT:
-        held = f"A file holds values of column {column.name} as UUID, TIME or TIMESTAMP_NS"
-        text = f"{held}, which Spark does not read in a VARIANT. Cast the column with DuckDB."
-        return F.raise_error(F.lit(text)).cast(spark_type(column))
-    if wanted.name == "variant" == stored.name:
-        # DuckDB's files hold NULL as a VARIANT of null, which to Spark is a value.
-        return F.when(~F.is_variant_null(read), read)
-    if stored.name in _TEXTS or wanted.name == "variant":
+    if wanted.name == "variant":
+        return _as_variant(read, column, stored)
+    if stored.name in _TEXTS:
         raise _no_way(column, stored)
     if wanted.name in _MOMENTS and (stored.name in _MOMENTS or stored.name == "date"):
         # DuckDB takes a time without a zone for one in UTC here, and the other way round.
         micros = _micros(read, column, stored)
         return zoned_from_micros(micros) if wanted.name == "timestamptz" else naive_from_micros(micros)
     return read.cast(spark_type(column))
+
+
+def _as_variant(read: Expression, column: Column, stored: ColumnType) -> Expression:
+    variant = spark_type(column)
+    if stored.name == "variant":
+        # DuckDB's files hold NULL as a VARIANT of null, which to Spark is a value.
+        return F.when(~F.is_variant_null(read), read)
+    if stored == NOT_IN_VARIANT or stored.name in NOT_OF_VARIANT:
+        held = f"A file holds values of column {column.name} as UUID, TIME, INTERVAL or TIMESTAMP_NS"
+        text = f"{held}, which Spark does not read in a VARIANT. Cast the column with DuckDB."
+        return F.raise_error(F.lit(text)).cast(variant)
+    # A column of another type became this one.
+    if stored.name == "timestamp_ms":
+        return naive_from_micros(_micros(read, column, stored)).cast(variant)
+    return read.cast(variant)
 
 
 def _micros(read: Expression, column: Column, stored: ColumnType) -> Expression:

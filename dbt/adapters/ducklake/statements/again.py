@@ -34,13 +34,14 @@ class _Turns:
 _turns = _Turns()
 
 
-def again_at_once(attempts: int, once: Callable[[], R]) -> R:
+def again_at_once(session: LakeSession, attempts: int, once: Callable[[], R]) -> R:
     """Do what costs little to plan again whenever another commit overtook it; the last error is the caller's."""
+    said = session.said
     for _ in range(attempts - 1):
         try:
             return once()
         except CommitConflict:
-            continue
+            session.said = said
     return once()
 
 

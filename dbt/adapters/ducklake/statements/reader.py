@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import ClassVar, NamedTuple, TypeVar
 
 import sqlglot
@@ -261,16 +262,29 @@ def _start_of_query(before: str) -> int:
 def syntax_tree(sql: str) -> exp.Expr:
     """The syntax tree of a text of Spark's SQL, with the places of names in it. SqlglotError, RecursionError."""
     try:
-        tree = sqlglot.parse_one(_with_escapes(sql), dialect="spark")
+        return _parsed(_with_escapes(sql))
     except (AttributeError, TypeError, ValueError, LookupError) as error:
         # sqlglot stumbles over some texts, such as queries in pipes, without an error of its own.
         if isinstance(error, SqlglotError):
             raise
         raise ParseError(f"it cannot be parsed: {error}") from error
-    if tree.find(exp.Placeholder):
-        # Taken for another name of `v`.
-        raise ParseError("a path into a VARIANT, as in `v:a`, cannot be parsed")
-    return tree
+
+
+def _parsed(sql: str) -> exp.Expr:
+    """sqlglot knows paths into a VARIANT, as in `v:a`, in Databricks' Spark alone; elsewhere some are a name to it."""
+    failed, tree = None, None
+    try:
+        tree = sqlglot.parse_one(sql, dialect="spark")
+        if not tree.find(exp.Placeholder):
+            return tree
+    except SqlglotError as error:
+        failed = error
+    if any(token.token_type is TokenType.COLON for token in _Dialect().tokenize(sql)):
+        with suppress(SqlglotError):
+            tree = sqlglot.parse_one(sql, dialect="databricks")
+            if not tree.find(exp.Placeholder):
+                return tree
+    raise failed or ParseError("it has parameters")
 
 
 def _with_escapes(sql: str) -> str:

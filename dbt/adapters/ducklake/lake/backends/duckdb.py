@@ -30,8 +30,9 @@ from dbt.adapters.ducklake.lake.errors import (
     UnreadableValue,
 )
 from dbt.adapters.ducklake.lake.names import quoted
-from dbt.adapters.ducklake.lake.types import TIMESTAMPS
+from dbt.adapters.ducklake.lake.types import TIMESTAMPS, ColumnType
 from dbt.adapters.ducklake.lake.values import Value, parse_value, value_text
+from dbt.adapters.ducklake.lake.variant import OF_NO_TYPE
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_WAIT, _LONGEST_WAIT = 0.005, 0.05
@@ -119,14 +120,6 @@ class DuckDbStorage(Storage):
         return _assembled(column, f"(from_json({placeholder}, '{structure}')).v", 0)
 
 
-_IS_1 = duckdb.__version__.startswith("1.")
-# Of a text of 64 bytes in a VARIANT DuckDB 1.5 makes an empty one for Parquet.
-_WHERE_LOST = (
-    "WHEN CAST(variant_bytes_to_variant({1}) AS VARCHAR) IS DISTINCT FROM CAST({0} AS VARCHAR) THEN "
-    f"error('DuckDB {duckdb.__version__} loses a text of 64 bytes in a VARIANT. Install DuckDB 2.0.')"
-)
-
-
 def _read(column: Column, expression: str, depth: int) -> str:
     """An expression of Python-readable parts: text where Python's types fall short, maps as lists of entries."""
     name, item = column.type.name, f"x{depth}"
@@ -134,9 +127,10 @@ def _read(column: Column, expression: str, depth: int) -> str:
         return f"CAST({expression} AS VARCHAR)"
     if name == "variant":
         held = f"CAST(variant_to_parquet_variant({expression}) AS STRUCT(metadata BLOB, value BLOB))"
-        whole = f"({held}).metadata || ({held}).value"
-        lost = _WHERE_LOST.format(expression, whole) if _IS_1 else ""
-        return f"CASE WHEN {expression} IS NULL THEN NULL {lost} ELSE {whole} END"
+        whole = f"TRY(({held}).metadata || ({held}).value)"
+        # Intervals and some others Parquet's VARIANT does not have.
+        no_type = value_text(ColumnType("blob"), OF_NO_TYPE)
+        return f"CASE WHEN {expression} IS NOT NULL THEN coalesce({whole}, '{no_type}'::BLOB) END"
     if name == "list":
         return f"list_transform({expression}, lambda {item}: {_read(column.children[0], item, depth + 1)})"
     if name == "map":
@@ -210,7 +204,7 @@ def _completed(cursor: duckdb.DuckDBPyConnection, sql: str, values: Sequence[obj
 
 # Statements by their text: DuckDB 2.0 takes a third of a small query's time to parse it.
 _statements: dict[str, duckdb.Statement] = {}
-_MOST_STATEMENTS, _LONGEST_STATEMENT = 1_000, 10_000
+_MOST_STATEMENTS, _LONGEST_STATEMENT = 1_000, 2_000
 
 
 def _parsed(cursor: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement | str:

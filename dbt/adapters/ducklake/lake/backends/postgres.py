@@ -26,7 +26,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from dbt.adapters.ducklake.lake.backends.base import Backend, CommitBroken, Connection, Contended, Row, Storage, encoded
 from dbt.adapters.ducklake.lake.columns import Column
-from dbt.adapters.ducklake.lake.errors import InvalidDescription, MetadataQueryFailed, ServerUnreachable
+from dbt.adapters.ducklake.lake.errors import InvalidDescription, LakeHeld, MetadataQueryFailed, ServerUnreachable
 from dbt.adapters.ducklake.lake.names import quoted
 from dbt.adapters.ducklake.lake.nested_text import nested_text, parse_nested
 from dbt.adapters.ducklake.lake.types import TIMESTAMPS
@@ -72,6 +72,19 @@ _SETTINGS = {
     "row_security": "on",
     "search_path": "pg_catalog, pg_temp",
 }
+# Transactions that hold a lake's lock for writers, or have changed its tables.
+_HOLDERS = """
+SELECT pid, usename, application_name, state, xact_start FROM pg_catalog.pg_stat_activity
+WHERE pid <> pg_backend_pid() AND xact_start IS NOT NULL AND pid IN (
+    SELECT held.pid FROM pg_catalog.pg_locks AS held
+    LEFT JOIN pg_catalog.pg_class AS of_table ON of_table.oid = held.relation
+    WHERE held.granted AND held.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
+    AND (of_table.relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = $1)
+         AND held.mode <> 'AccessShareLock'
+         OR held.locktype = 'advisory' AND held.objsubid = 1
+         AND (held.classid::bigint << 32 | held.objid::bigint) = $2)
+) ORDER BY xact_start
+"""
 _BEGIN = "; ".join(["BEGIN ISOLATION LEVEL {}", *(f"SET LOCAL {key} = {value}" for key, value in _SETTINGS.items())])
 
 
@@ -203,6 +216,11 @@ class PostgresBackend(Backend):
                 "`metadata` is not a connection string that PostgreSQL understands.",
                 "Write postgres:dbname=lake host=… user=…, or postgres:postgresql://user@host/lake.",
             ) from None
+        if len(schema.encode()) > _LONGEST_NAME:
+            raise InvalidDescription(
+                f"`metadata_schema` {schema} has {len(schema.encode())} bytes, and PostgreSQL cuts names behind "
+                f"{_LONGEST_NAME}: it would be one with others that begin alike.", "Choose a shorter name.",
+            )  # fmt: skip
         self.schema, self.wait = schema, wait
         # What is cut out of a URL with an unescaped @, or of a name that is a URL itself, is part of a password.
         if "@" in str(parts.get("host") or "") or any(sign in str(parts.get("dbname") or "") for sign in ("://", "=")):
@@ -216,6 +234,7 @@ class PostgresBackend(Backend):
         self._pool: ConnectionPool[psycopg.Connection[Row]] | None = None
         self._opening = threading.Lock()
         self._lock_key = _lock_key(schema)
+        self._lock_timeout = f"SET LOCAL lock_timeout = {max(1, int(wait * 1000))}"
 
     def exists(self) -> bool:
         return True
@@ -233,8 +252,12 @@ class PostgresBackend(Backend):
         with self._connected() as connection:
             with _translated(self.name):
                 connection.execute(_BEGIN.format("REPEATABLE READ READ ONLY"))
+                connection.execute(self._lock_timeout)
             try:
                 yield PostgresConnection(connection, self.name, self.schema)
+            except Contended as error:
+                _roll_back(connection)
+                raise LakeHeld(self.name, self.wait, self._holders(connection)) from error
             finally:
                 _roll_back(connection)
 
@@ -244,12 +267,31 @@ class PostgresBackend(Backend):
             try:
                 with _translated(self.name):
                     connection.execute(_BEGIN.format("READ COMMITTED READ WRITE"))
+                    # Whoever waits holds the lake's lock, and keeps every other writer waiting.
+                    connection.execute(self._lock_timeout)
                     connection.execute("SELECT pg_advisory_xact_lock($1)", [self._lock_key])
                 yield PostgresConnection(connection, self.name, self.schema)
                 _commit(connection, self.name)
+            except Contended as error:
+                _roll_back(connection)
+                if isinstance(error.__cause__, psycopg.errors.LockNotAvailable):
+                    said = f"waited {self.wait:g} s for what others hold: {self._holders(connection)}"
+                    raise Contended(said) from error
+                raise
             except BaseException:
                 _roll_back(connection)
                 raise
+
+    def _holders(self, connection: psycopg.Connection[Row]) -> str:
+        """Who holds what a transaction has waited for in vain, as far as this user may see it."""
+        with suppress(psycopg.Error):
+            rows = connection.execute(_HOLDERS, [self.schema, self._lock_key]).fetchall()
+            if rows:
+                return "; ".join(
+                    f"process {pid} of {user} ({program or 'no name'}), {state}, since {since:%Y-%m-%d %H:%M:%S%z}"
+                    for pid, user, program, state, since in rows
+                )
+        return "somebody whom this user may not see, or who has just ended"
 
     def add_index(self, name: str, table: str, columns: Sequence[str]) -> bool:
         on = f"{self.qualified(table)} ({', '.join(map(quoted, columns))})"

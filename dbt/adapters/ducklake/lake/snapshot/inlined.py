@@ -15,6 +15,7 @@ from dbt.adapters.ducklake.lake.snapshot.load import columns_from_rows, is_visib
 from dbt.adapters.ducklake.lake.spec import tables
 from dbt.adapters.ducklake.lake.types import can_widen
 from dbt.adapters.ducklake.lake.values import Value, parse_value, widened
+from dbt.adapters.ducklake.lake.variant import variant_of
 
 
 class InlinedRow(NamedTuple):
@@ -203,6 +204,9 @@ def converted(old: Column, new: Column, value: Value) -> Value:
         return [(converted(old_key, new_key, key), converted(old_held, new_held, held)) for key, held in value]
     if old.type == new.type:
         return value
+    if new.type.name == "variant" and not old.type.is_container:
+        # Nothing but DuckDB makes such columns.
+        return variant_of(old.type, value)
     if not can_widen(old.type, new.type):
         raise InvalidMetadata(
             f"column {new.name} was {old.type} and is {new.type}", "No such change of type is allowed."

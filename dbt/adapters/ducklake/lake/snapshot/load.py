@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import TypeVar
@@ -234,12 +235,12 @@ def columns_from_rows(rows: Iterable[tables.Column], comments: dict[int, str] | 
     return tuple(column(row) for row in below[None])
 
 
+_ALIAS = re.compile(r'"((?:[^"]|"")*)"')
+
+
 def aliases_from_text(text: str | None) -> tuple[str, ...]:
     """Column aliases of a view: `"a","b c"`, the empty text for none."""
-    if not text:
-        return ()
-    parts = text.replace('""', "\0").split('","')
-    return tuple(part.strip('"').replace("\0", '"') for part in parts)
+    return tuple(alias.replace('""', '"') for alias in _ALIAS.findall(text or ""))
 
 
 def aliases_text(aliases: Iterable[str]) -> str:

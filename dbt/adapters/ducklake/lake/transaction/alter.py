@@ -6,6 +6,7 @@ A `path` names a column, or a field within structs, lists (`element`) and maps (
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,7 +18,7 @@ from dbt.adapters.ducklake.lake.errors import ChangeRefused, NameTaken, Unreadab
 from dbt.adapters.ducklake.lake.names import fold, quoted
 from dbt.adapters.ducklake.lake.partitioning import CALENDAR_PARTS, EPOCH_PARTS, is_transform
 from dbt.adapters.ducklake.lake.types import ColumnType, can_widen
-from dbt.adapters.ducklake.lake.values import parse_value, value_text
+from dbt.adapters.ducklake.lake.values import parse_value, value_text, widened
 
 Path = tuple[str, ...]
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
@@ -253,8 +254,29 @@ def change_type(table: Table, path: Path, new: ColumnType) -> Table:
     if not can_widen(column.type, new):
         raise ChangeRefused(asked, "DuckLake only widens types", "Add a column of the new type and fill it.")
     if len(path) == 1:
-        return _replaced(table, path, lambda found: replace(found, type=new))
+        default = column.default
+        if default.kind == "literal":
+            default = replace(default, text=_as_type(asked, column, new, default.text))
+        initial = _as_type(asked, column, new, column.initial_default)
+        return _replaced(table, path, lambda found: replace(found, type=new, initial_default=initial, default=default))
     return _replaced(table, path, lambda found: replace(found, type=new, nullable=False, default=NESTED_DEFAULT))
+
+
+def _as_type(asked: str, column: Column, new: ColumnType, text: str | None) -> str | None:
+    """The text of a default as the new type reads it. One that it cannot read keeps DuckDB from loading the lake."""
+    if text is None:
+        return None
+    try:
+        parse_value(new, text)
+        if new.name == "json":
+            json.loads(text)
+    except UnreadableValue:
+        return value_text(new, widened(column.type, new, parse_value(column.type, text)))
+    except ValueError as error:
+        raise ChangeRefused(
+            asked, f"its default {text!r} is no JSON", "Add a column of the new type and fill it."
+        ) from error
+    return text
 
 
 def set_nullable(table: Table, path: Path, nullable: bool, has_nulls: bool) -> Table:

@@ -51,7 +51,7 @@ def run_create_schema(session: LakeSession, statement: CreateSchema) -> Outcome:
         return Outcome(_CODE, snapshot=found.snapshot)
 
     # dbt makes its schemas side by side, and several may have to make the one that they lie in.
-    return again_at_once(lake.description.patience.attempts, once)
+    return again_at_once(session, lake.description.patience.attempts, once)
 
 
 def run_use(session: LakeSession, statement: Use) -> Outcome:

@@ -118,10 +118,10 @@ class _Compaction:
 
 def merge_adjacent(session: LakeSession, lake: Lake, asked: Asked) -> Compacted:
     """Small files become large ones; what was done. Nothing to do: one look at the metadata, and no Spark."""
-    done, more = again_at_once(_ATTEMPTS, lambda: _merge_some(session, lake, asked))
+    done, more = again_at_once(session, _ATTEMPTS, lambda: _merge_some(session, lake, asked))
     while more:
         left = replace(asked, bounds=_less(asked.bounds, done))
-        part, more = again_at_once(_ATTEMPTS, functools.partial(_merge_some, session, lake, left))
+        part, more = again_at_once(session, _ATTEMPTS, functools.partial(_merge_some, session, lake, left))
         done += part
     return done
 
@@ -164,7 +164,7 @@ def _merge(one: _Compaction, spark: Spark, work: Writing, since: SnapshotId, gro
 
 def rewrite_data_files(session: LakeSession, lake: Lake, asked: Asked) -> Compacted:
     """Files of which many rows are deleted are written anew without them."""
-    return again_at_once(_ATTEMPTS, lambda: _rewrite(session, lake, asked))
+    return again_at_once(session, _ATTEMPTS, lambda: _rewrite(session, lake, asked))
 
 
 def _rewrite(session: LakeSession, lake: Lake, asked: Asked) -> Compacted:
@@ -195,7 +195,7 @@ def _bytes_left(file: DataFile, files: TableFiles) -> int:
 
 def flush_inlined(session: LakeSession, lake: Lake, asked: Asked) -> Compacted:
     """Rows, and deletes of rows, that the metadata hold go to files; `processed` are the rows."""
-    return again_at_once(_ATTEMPTS, lambda: _flush(session, lake, asked))
+    return again_at_once(session, _ATTEMPTS, lambda: _flush(session, lake, asked))
 
 
 def _flush(session: LakeSession, lake: Lake, asked: Asked) -> Compacted:

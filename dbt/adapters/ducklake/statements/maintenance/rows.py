@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dbt.adapters.ducklake.lake import Snapshot, Table
+from dbt.adapters.ducklake.lake import LakeError, Snapshot, Table
 from dbt.adapters.ducklake.spark.checks import misplaced_files, unreadable_texts
 from dbt.adapters.ducklake.spark.errors import SparkRoomError
 from dbt.adapters.ducklake.spark.query import Spark
@@ -34,7 +34,7 @@ def check_rows(session: LakeSession, lake: str) -> Iterator[Finding]:
         try:
             with session.spark.job(f"check {table}") as spark:
                 yield from _of_table(session, lake, spark, snapshot, table)
-        except SparkRoomError as error:
+        except (LakeError, SparkRoomError) as error:
             yield Finding(str(table), f"it cannot be read: {error}", "See what the message says.")
 
 
