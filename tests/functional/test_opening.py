@@ -6,6 +6,7 @@ import math
 import pickle
 import shutil
 import socket
+import sqlite3
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -266,6 +267,33 @@ def test_a_file_that_another_process_holds_is_waited_for(kind: str, program: str
             assert f"PID {holder.pid}" in str(caught.value)
         holder.kill()
     place.connect(busy_timeout=0.5).close()
+
+
+TRY_TO_WRITE = "import duckdb, sys; duckdb.connect(sys.argv[1]).execute('CREATE TABLE written (a INTEGER)').fetchall()"
+
+
+def test_a_file_that_this_process_holds_stays_locked_for_others(place_of: PlaceOf) -> None:
+    """POSIX ends a process's locks on a file when it closes any handle of it, and two would write it then."""
+    place = place_of("duckdb")
+    place.connect().close()
+    with duckdb.connect(str(place.metadata_file)):
+        with pytest.raises(LakeHeld, match="another DuckDB connection of this process"):
+            place.connect(busy_timeout=0.2)
+        program = [sys.executable, "-c", TRY_TO_WRITE, str(place.metadata_file)]
+        tried = subprocess.run(program, capture_output=True, text=True, check=False)
+        assert "Could not set lock" in tried.stderr
+    place.connect(busy_timeout=0.2).close()
+
+
+def test_files_that_are_none_of_duckdbs_are_told_at_once(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("a text that is longer than the beginning of a file")
+    (tmp_path / "short").write_text("abc")
+    (tmp_path / "folder").mkdir()
+    sqlite3.connect(tmp_path / "sqlite").executescript("CREATE TABLE a (b)")
+    for name, said in (("text", "not a DuckDB database"), ("short", "not a DuckDB database"), ("folder", "folder"),
+                       ("sqlite", "sqlite")):  # fmt: skip
+        with pytest.raises((MetadataQueryFailed, InvalidDescription), match=said):
+            connect(LakeDescription(f"duckdb:{tmp_path}/{name}", busy_timeout=60))
 
 
 @pytest.mark.parametrize("kind", ["duckdb", "sqlite"])

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from dbt.adapters.ducklake.lake import Lake
 from dbt.adapters.ducklake.lake.backends.postgres import _lock_key
 from dbt.adapters.ducklake.lake.columns import scalar
 from dbt.adapters.ducklake.lake.errors import CommitContended, InvalidDescription, LakeHeld, MetadataQueryFailed
@@ -183,3 +188,33 @@ def test_names_that_postgres_would_cut_are_refused(postgres: str, tmp_path: Path
     place = Place("postgres", tmp_path, postgres, "é" * 32)
     with pytest.raises(InvalidDescription, match="has 64 bytes, and PostgreSQL cuts names behind 63"):
         place.connect()
+
+
+def append(lake: Lake, count: int) -> int:
+    for _ in range(count):
+        transaction = lake.transaction()
+        transaction.insert_inlined(transaction.table("main", "t"), [(os.getpid(),)])
+        transaction.commit()
+    return len(lake.snapshot().files(lake.snapshot().table("main", "t")).inlined_rows)
+
+
+def test_a_forked_process_has_connections_of_its_own(place_in: PlaceIn) -> None:
+    place = place_in()
+    with place.connect(data_inlining_row_limit=10, patience=Patience(attempts=100, wait_ms=5, backoff=1.0)) as lake:
+        transaction = lake.transaction()
+        transaction.create_table("main", "t", [scalar("p", "int64")])
+        transaction.commit()
+        # Several connections are open when the others begin.
+        with ThreadPoolExecutor(3) as threads:
+            list(threads.map(append, [lake] * 3, [2] * 3))
+        children = [get_context("fork").Process(target=append, args=(lake, 5)) for _ in range(4)]
+        for child in children:
+            child.start()
+        append(lake, 10)
+        for child in children:
+            child.join(60)
+        assert [child.exitcode for child in children] == [0] * 4
+        snapshot = lake.snapshot()
+        rows = [row.values[0] for row in snapshot.files(snapshot.table("main", "t")).inlined_rows]
+        assert sorted(Counter(rows).values()) == [5, 5, 5, 5, 16]
+        assert append(lake, 1) == 37

@@ -25,6 +25,7 @@ from dbt.adapters.ducklake.lake.columns import Column
 from dbt.adapters.ducklake.lake.errors import (
     FileTooNew,
     InvalidDescription,
+    LakeError,
     LakeHeld,
     MetadataQueryFailed,
     UnreadableValue,
@@ -38,7 +39,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_WAIT, _LONGEST_WAIT = 0.005, 0.05
 # Up to here a bound value per cell is the faster way to insert rows.
 _FEW_ROWS = 2
-_MAGIC = b"DUCK"
+# What DuckDB says of a file that others hold: another process, another DuckDB of this one, another process on Windows.
+_HELD_HERE = "Unique file handle conflict"
+_HELD = ("Could not set lock on file", _HELD_HERE, "being used by another process")
+_NO_DATABASE = "not a valid DuckDB database file"
 _TOO_NEW = "database file with version number"
 # The storage version that all supported versions of DuckDB open, with VARIANT, which older ones have not.
 OPENED_BY_ALL = "v1.5.0"
@@ -410,13 +414,11 @@ class DuckDbBackend(Backend):
             try:
                 _completed(cursor, f"ATTACH '{path}' AS {quoted(self._alias)}{self._options(read_only)}")
                 return
-            except (duckdb.IOException, duckdb.BinderException) as error:
-                # DuckDB has one class for "locked" and "cannot be read", so what can be told apart is told here.
-                self._refuse_unusable(error)
-                if time.monotonic() + pause > deadline:
-                    raise LakeHeld(self.path, self.wait, _holder(error)) from error
             except duckdb.Error as error:
-                raise MetadataQueryFailed(self.name, str(error)) from error
+                if not any(text in str(error) for text in _HELD):
+                    raise self._unusable(str(error)) from error
+                if time.monotonic() + pause > deadline:
+                    raise LakeHeld(self.path, self.wait, _holder(str(error))) from error
             time.sleep(pause)
             pause = min(pause * 2, _LONGEST_WAIT)
 
@@ -427,17 +429,15 @@ class DuckDbBackend(Backend):
         is_new = not os.path.exists(self.path) or not os.path.getsize(self.path)
         return f" (STORAGE_VERSION '{self.storage_version}')" if is_new else ""
 
-    def _refuse_unusable(self, error: duckdb.Error) -> None:
-        if not os.path.exists(self.path):
-            raise MetadataQueryFailed(self.name, str(error)) from error
-        if not os.access(self.path, os.R_OK):
-            raise MetadataQueryFailed(self.name, "the file may not be read by this user") from error
-        with open(self.path, "rb") as file:
-            if file.read(12)[8:] != _MAGIC:
-                raise MetadataQueryFailed(self.name, "the file is not a DuckDB database") from error
-        if _TOO_NEW in str(error):
-            found = str(error).splitlines()[0]
-            raise FileTooNew(self.path, f"DuckDB {duckdb.__version__}", found) from error
+    def _unusable(self, said: str) -> LakeError:
+        """Why a file cannot be opened. It is not looked into: to close it would end this process's locks on it."""
+        if _TOO_NEW in said:
+            return FileTooNew(self.path, f"DuckDB {duckdb.__version__}", said.splitlines()[0])
+        if os.path.exists(self.path) and not os.access(self.path, os.R_OK):
+            return MetadataQueryFailed(self.name, "the file may not be read by this user")
+        if _NO_DATABASE in said or (os.path.exists(self.path) and not os.path.getsize(self.path)):
+            return MetadataQueryFailed(self.name, "the file is not a DuckDB database")
+        return MetadataQueryFailed(self.name, said)
 
     def _detach(self, cursor: duckdb.DuckDBPyConnection) -> None:
         try:
@@ -464,7 +464,6 @@ def _roll_back(cursor: duckdb.DuckDBPyConnection) -> None:
         return  # DuckDB has rolled back itself
 
 
-def _holder(error: duckdb.Error) -> str:
-    if isinstance(error, duckdb.BinderException):
-        return f"another DuckDB connection of this process (DuckDB says: {error})"
-    return f"another process (DuckDB says: {error})"
+def _holder(said: str) -> str:
+    who = "another DuckDB connection of this process" if _HELD_HERE in said else "another process"
+    return f"{who} (DuckDB says: {said})"

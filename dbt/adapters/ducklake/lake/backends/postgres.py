@@ -13,6 +13,7 @@ key.
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -202,6 +203,9 @@ class PostgresConnection(Connection):
         return self.rows("SELECT to_regclass($1) IS NOT NULL", [f"{quoted(self._schema)}.{quoted(name)}"])[0][0]  # type: ignore[no-any-return]
 
 
+_of_parents: list[object] = []
+
+
 class PostgresBackend(Backend):
     kind = "postgres"
     storage = PostgresStorage()
@@ -232,7 +236,7 @@ class PostgresBackend(Backend):
         self.name = "postgres:" + " ".join(f"{key}={value}" for key, value in shown.items())
         self._conninfo = make_conninfo(conninfo, application_name=parts.get("application_name") or "dbt-ducklake")
         self._pool: ConnectionPool[psycopg.Connection[Row]] | None = None
-        self._opening = threading.Lock()
+        self._opening, self._process = threading.Lock(), os.getpid()
         self._lock_key = _lock_key(schema)
         self._lock_timeout = f"SET LOCAL lock_timeout = {max(1, int(wait * 1000))}"
 
@@ -308,12 +312,16 @@ class PostgresBackend(Backend):
         return {str(row[0]) for row in rows}
 
     def close(self) -> None:
-        if self._pool is not None:
+        if self._pool is not None and self._process == os.getpid():
             self._pool.close()
             self._pool = None
 
     @contextmanager
     def _connected(self) -> Iterator[psycopg.Connection[Row]]:
+        if self._process != os.getpid():
+            # In a forked process. The connections are its parent's, and not even closed here.
+            _of_parents.append(self._pool)
+            self._pool, self._opening, self._process = None, threading.Lock(), os.getpid()
         with self._opening:
             pool = self._pool or self._open_pool()
         try:
