@@ -44,9 +44,11 @@ def run_create_schema(session: LakeSession, statement: CreateSchema) -> Outcome:
     lake = session.lake(lake_name)
 
     def once() -> Outcome:
-        if statement.if_not_exists and lake.snapshot().find_schema(schema) is not None:
+        # Planned on the snapshot that was looked at: in the next the schema may be there.
+        base = lake.snapshot()
+        if statement.if_not_exists and base.find_schema(schema) is not None:
             return Outcome(_CODE)
-        with writing(session, lake) as found:
+        with writing(session, lake, base) as found:
             found.transaction.create_schema(schema)
         return Outcome(_CODE, snapshot=found.snapshot)
 
