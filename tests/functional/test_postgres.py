@@ -167,7 +167,7 @@ def test_a_wait_ends_and_tells_who_holds_what(place_in: PlaceIn) -> None:
         other.execute(
             "INSERT INTO ducklake_snapshot SELECT * FROM (SELECT max(snapshot_id) + 1 FROM ducklake_snapshot)"
         )
-        with pytest.raises(CommitContended, match=f"waited 0.3 s for what others hold: {pid}"):
+        with pytest.raises(CommitContended, match=f"waited for what others hold: {pid}"):
             make("b")
         assert [table.name for table in lake.snapshot().tables("main")] == ["a"]
         other.rollback()

@@ -20,7 +20,7 @@ from dbt.adapters.ducklake.lake import (
     Table,
     TableFiles,
 )
-from dbt.adapters.ducklake.lake.backends.duckdb import DuckDbStorage, duckdb_type
+from dbt.adapters.ducklake.lake.backends.duckdb_values import DuckDbStorage, duckdb_type
 from dbt.adapters.ducklake.lake.names import fold, quoted
 from dbt.adapters.ducklake.lake.snapshot.feed import TableChanges
 from dbt.adapters.ducklake.spark.puffin import positions_in

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from dbt.adapters.ducklake.lake import Lake, Snapshot, Table
-from dbt.adapters.ducklake.lake.backends.duckdb import duckdb_type
+from dbt.adapters.ducklake.lake.backends.duckdb_values import duckdb_type
 from dbt.adapters.ducklake.lake.names import quoted
 from tests.conftest import PlaceOf
 from tests.interop.generated import Generator

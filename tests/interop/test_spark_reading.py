@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt.adapters.ducklake.lake import Column, Lake, Snapshot, SnapshotId, Table
-from dbt.adapters.ducklake.lake.backends.duckdb import duckdb_type
+from dbt.adapters.ducklake.lake.backends.duckdb_values import duckdb_type
 from dbt.adapters.ducklake.lake.names import quoted
 from dbt.adapters.ducklake.spark.feed import Feed
 from dbt.adapters.ducklake.spark.scan import scan

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from dbt.adapters.ducklake.lake import INFINITE_DAYS, INFINITE_TICKS, Column, ColumnType, Table, decimal
-from dbt.adapters.ducklake.lake.backends.duckdb import duckdb_type
+from dbt.adapters.ducklake.lake.backends.duckdb_values import duckdb_type
 from dbt.adapters.ducklake.lake.names import quoted
 from dbt.adapters.ducklake.spark.local_rows import dataframe_of
 from dbt.adapters.ducklake.spark.scan import scan

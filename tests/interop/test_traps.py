@@ -24,7 +24,7 @@ from dbt.adapters.ducklake.lake import (
     Transaction,
     decimal,
 )
-from dbt.adapters.ducklake.lake.backends.duckdb import duckdb_type
+from dbt.adapters.ducklake.lake.backends.duckdb_values import duckdb_type
 from dbt.adapters.ducklake.lake.backends.sqlite import text_from_timestamp
 from dbt.adapters.ducklake.lake.columns import scalar
 from dbt.adapters.ducklake.lake.errors import ChangeRefused, InvalidMetadata

@@ -7,7 +7,7 @@ import duckdb
 import pytest
 
 from dbt.adapters.ducklake.lake import Column, ColumnType
-from dbt.adapters.ducklake.lake.backends.duckdb import DuckDbStorage, duckdb_type
+from dbt.adapters.ducklake.lake.backends.duckdb_values import DuckDbStorage, duckdb_type
 from dbt.adapters.ducklake.lake.columns import scalar
 from dbt.adapters.ducklake.lake.errors import UnreadableValue
 from dbt.adapters.ducklake.lake.nested_text import NotAsText, nested_text, parse_nested

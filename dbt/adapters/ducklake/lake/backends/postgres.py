@@ -76,10 +76,11 @@ _SETTINGS = {
 # Transactions that hold a lake's lock for writers, or have changed its tables.
 _HOLDERS = """
 SELECT pid, usename, application_name, state, xact_start FROM pg_catalog.pg_stat_activity
-WHERE pid <> pg_backend_pid() AND xact_start IS NOT NULL AND pid IN (
+WHERE pid <> pg_catalog.pg_backend_pid() AND xact_start IS NOT NULL AND pid IN (
     SELECT held.pid FROM pg_catalog.pg_locks AS held
     LEFT JOIN pg_catalog.pg_class AS of_table ON of_table.oid = held.relation
-    WHERE held.granted AND held.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
+    WHERE held.granted
+    AND held.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
     AND (of_table.relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = $1)
          AND held.mode <> 'AccessShareLock'
          OR held.locktype = 'advisory' AND held.objsubid = 1
@@ -261,7 +262,9 @@ class PostgresBackend(Backend):
                 yield PostgresConnection(connection, self.name, self.schema)
             except Contended as error:
                 _roll_back(connection)
-                raise LakeHeld(self.name, self.wait, self._holders(connection)) from error
+                if _has_waited(error):
+                    raise LakeHeld(self.name, self.wait, self._holders(connection)) from error
+                raise MetadataQueryFailed(self.name, str(error)) from error
             finally:
                 _roll_back(connection)
 
@@ -278,9 +281,8 @@ class PostgresBackend(Backend):
                 _commit(connection, self.name)
             except Contended as error:
                 _roll_back(connection)
-                if isinstance(error.__cause__, psycopg.errors.LockNotAvailable):
-                    said = f"waited {self.wait:g} s for what others hold: {self._holders(connection)}"
-                    raise Contended(said) from error
+                if _has_waited(error):
+                    raise Contended(f"waited for what others hold: {self._holders(connection)}") from error
                 raise
             except BaseException:
                 _roll_back(connection)
@@ -373,6 +375,11 @@ def _translated(name: str) -> Iterator[None]:
         if _is_contention(error):
             raise Contended(str(error)) from error
         raise MetadataQueryFailed(name, str(error)) from error
+
+
+def _has_waited(error: Contended) -> bool:
+    """Whether what others hold was waited for in vain."""
+    return isinstance(error.__cause__, psycopg.errors.LockNotAvailable)
 
 
 def _is_contention(error: psycopg.Error) -> bool:
